@@ -1,16 +1,16 @@
-//! Files that are read whole: regular ones only, and of a bounded size.
+//! Reads whole files, but only regular ones of bounded size.
 
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// The largest text file of a tokenizer or vocabulary that is read: those of published models have
-/// a few dozen megabytes.
+/// The size limit for text files of tokenizers and vocabularies: those of published models have a
+/// few dozen megabytes.
 pub const LARGEST_TEXT: u64 = 512 << 20;
 
-/// Refuses what is not a regular file, without opening it: opening a named pipe waits for a writer,
-/// and a device may never end.
+/// Rejects anything but a regular file, without opening it: opening a named pipe waits for a
+/// writer, and a device may never end.
 pub fn check_regular(path: &Path) -> Result<()> {
     let metadata = fs::metadata(path).map_err(|e| Error::io(path, e))?;
     let kind = metadata.file_type();
@@ -23,12 +23,12 @@ pub fn check_regular(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a regular file of at most `most` bytes.
+/// Reads a regular file of at most `most` bytes.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     check_regular(path)?;
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let mut bytes = Vec::new();
-    // The file may grow while it is read, so that its length alone does not bound what is read.
+    // The file may grow while it is read, so checking its length does not bound the read.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
     if bytes.len() as u64 > most {
         return Err(Error::file(
@@ -61,7 +61,7 @@ mod tests {
         fs::write(&path, b"\xff").unwrap();
         assert!(read_text(&path, 8).unwrap_err().to_string().ends_with("is not UTF-8 text"));
         if cfg!(unix) {
-            // It neither ends nor has a length.
+            // It has neither an end nor a length.
             assert!(message(Path::new("/dev/zero"), 8).contains("a regular file is expected"));
         }
     }

@@ -1,4 +1,4 @@
-//! The number formats of tensors: in files, in memory, and in matrix multiplications.
+//! The number formats of tensors: in files, in memory, and in matmuls.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// training in `F32` or `Bf16`. The others occur in files of other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
-    /// 32 bits: what was trained, bit by bit.
+    /// 32 bits: the weights exactly as trained.
     #[default]
     F32,
     /// 16 bits with the range of `F32` and 8 bits of precision.
@@ -21,9 +21,9 @@ pub enum DType {
     Int8,
     /// 64 bits.
     F64,
-    /// 8 bits, of which 4 are the exponent's.
+    /// 8 bits with a 4-bit exponent.
     F8E4M3,
-    /// 8 bits, of which 5 are the exponent's.
+    /// 8 bits with a 5-bit exponent.
     F8E5M2,
     /// A complex number: two `F32`.
     C64,
@@ -45,8 +45,7 @@ pub enum DType {
     Bool,
 }
 
-/// Each format, its name in settings, its code in a safetensors header, and the bytes of one
-/// number.
+/// Each format, its name in settings, its code in a safetensors header, and its size in bytes.
 const TABLE: [(DType, &str, &str, usize); 16] = [
     (DType::F32, "f32", "F32", 4),
     (DType::Bf16, "bf16", "BF16", 2),
@@ -71,7 +70,7 @@ impl DType {
     pub const WEIGHTS: [DType; 4] = [DType::F32, DType::Bf16, DType::F16, DType::Int8];
 
     fn row(self) -> &'static (DType, &'static str, &'static str, usize) {
-        // The table holds the variants in the order of their declaration; a test compares them.
+        // The table has the variants in the order of their declaration; a test checks this.
         &TABLE[self as usize]
     }
 
@@ -85,18 +84,18 @@ impl DType {
         self.row().2
     }
 
-    /// The format with this code of a safetensors header.
+    /// The format with this code in a safetensors header.
     pub(crate) fn from_code(code: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.2 == code).map(|row| row.0)
     }
 
-    /// Bytes of one number.
+    /// The size of one element in bytes.
     pub fn bytes(self) -> usize {
         self.row().3
     }
 
-    /// The format in which weights stored like this are multiplied when decoding: 8 bits as they
-    /// are, all others in `F32`.
+    /// The format in which decoding multiplies weights stored like this: `Int8` stays `Int8`, all
+    /// others become `F32`.
     pub fn for_decoding(self) -> Self {
         if self == DType::Int8 { DType::Int8 } else { DType::F32 }
     }

@@ -1,5 +1,4 @@
-//! The one error type of the library: what failed, in which file, line or field, and what would be
-//! accepted.
+//! The error type of the library: what failed, in which file, line or field, and what is accepted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,52 +6,52 @@ use std::path::{Path, PathBuf};
 /// Everything that can go wrong in this library, with the value or place that caused it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting that makes no sense; `message` says what is allowed.
+    /// An invalid setting; `message` says what is allowed.
     #[error("{field}: {message}")]
     Config {
         /// The field as the user writes it.
         field: String,
-        /// What is wrong and what would be accepted.
+        /// What is wrong and what is accepted.
         message: String,
     },
-    /// The operating system refused a file.
+    /// An I/O error of the operating system.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file that could be read but not understood.
+    /// A file that is readable but invalid.
     #[error("{}: {message}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what would be accepted.
+        /// What is wrong and what is accepted.
         message: String,
     },
-    /// One line of a text file that could not be used.
+    /// An invalid line of a text file.
     #[error("{}:{line}: {message}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong and what would be accepted.
+        /// What is wrong and what is accepted.
         message: String,
     },
-    /// Data that does not fit the model or the operation it was given to.
+    /// Data that does not match the model or the operation.
     #[error("{operation}: {message}")]
     Input {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What does not fit, with the values.
+        /// What does not match, with the values.
         message: String,
     },
-    /// Ranks that cannot work together; every one of them has this same error.
+    /// Ranks that are inconsistent; all of them report this error.
     #[error("{0}")]
     Inconsistent(String),
-    /// A training run that was stopped because its loss or gradient went wrong.
+    /// A training run that was stopped because its loss or gradient diverged.
     #[error("training: {message}: {}", settings.join(", "))]
     Diverged {
         /// What happened, and what helps.
@@ -69,7 +68,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A setting that makes no sense.
+    /// An invalid setting.
     pub fn config(field: impl Into<String>, message: impl Into<String>) -> Self {
         Error::Config { field: field.into(), message: message.into() }
     }
@@ -79,12 +78,12 @@ impl Error {
         Error::Other(Box::new(error))
     }
 
-    /// A file that the system refused.
+    /// An I/O error for a file.
     pub fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
         Error::Io { path: path.as_ref().to_path_buf(), source }
     }
 
-    /// A file that could not be understood.
+    /// An invalid file.
     pub fn file(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
         Error::File { path: path.as_ref().to_path_buf(), message: message.into() }
     }

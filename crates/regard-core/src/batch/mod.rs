@@ -1,4 +1,4 @@
-//! Sentences laid end to end in memory, and the order in which a recurrent layer reads them.
+//! Contiguous sentences in memory, and the order in which a recurrent layer reads them.
 
 mod packed;
 mod steps;

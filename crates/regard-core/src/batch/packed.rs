@@ -1,10 +1,10 @@
-//! Sentences laid end to end, without padding: what the model computes on.
+//! Sentences stored contiguously without padding: the input of the model.
 
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Token ids of several sentences, one behind the other.
+/// The token ids of several sentences, stored contiguously.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
     ids: Arc<[u32]>,
@@ -13,7 +13,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs the sentences in their order.
+    /// Packs the sentences in order.
     pub fn new<'a>(sentences: impl IntoIterator<Item = &'a [u32]>) -> Self {
         let (mut ids, mut offsets) = (Vec::new(), vec![0]);
         for sentence in sentences {
@@ -28,23 +28,23 @@ impl Packed {
         &self.ids
     }
 
-    /// Where each sentence begins, and where the last one ends: `b + 1` numbers.
+    /// Where each sentence begins, plus the end of the last: `b + 1` offsets.
     pub fn offsets(&self) -> &Arc<[usize]> {
         &self.offsets
     }
 
-    /// The place of the first row in the batch that this is a part of; random numbers are counted
-    /// from there.
+    /// The index of the first row in the batch that this is a part of; dropout counts rows from
+    /// there.
     pub fn first_row(&self) -> usize {
         self.first_row
     }
 
-    /// How many sentences.
+    /// The number of sentences.
     pub fn sentences(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// How many tokens.
+    /// The number of tokens.
     pub fn tokens(&self) -> usize {
         self.ids.len()
     }
@@ -59,19 +59,19 @@ impl Packed {
         self.offsets.windows(2).flat_map(|w| 0..w[1] - w[0])
     }
 
-    /// All sentences, and behind them all of them again.
+    /// All sentences twice, one copy after the other.
     fn twice(&self) -> Self {
         let tokens = self.tokens();
         let again = self.offsets[1..].iter().map(|o| o + tokens);
         Packed {
             ids: self.ids.iter().chain(&*self.ids).copied().collect(),
             offsets: self.offsets.iter().copied().chain(again).collect(),
-            // So that the rows of all parts of a batch are counted apart.
+            // Keeps the row ranges of the parts of a batch disjoint.
             first_row: 2 * self.first_row,
         }
     }
 
-    /// A part of the sentences, which remembers where it came from.
+    /// A subset of the sentences, which remembers its position in the batch.
     pub fn part(&self, sentences: Range<usize>) -> Self {
         let start = self.offsets[sentences.start];
         let end = self.offsets[sentences.end];
@@ -83,19 +83,19 @@ impl Packed {
     }
 }
 
-/// Sentence pairs to train on.
+/// Sentence pairs for training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// What the encoder reads.
+    /// The input of the encoder.
     pub source: Packed,
-    /// What the decoder reads: the start token and the target without its last token.
+    /// The input of the decoder: the start token and the target without its last token.
     pub input: Packed,
-    /// What the decoder should say, token by token, as long as `input`.
+    /// The expected output of the decoder for each token of `input`.
     pub output: Arc<[u32]>,
 }
 
 impl Batch {
-    /// Packs pairs of id sequences, each with its end token; `start` is the decoder's first input.
+    /// Packs pairs of id sequences, each with its end token; `start` is the decoder's start token.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a [u32], &'a [u32])>, start: u32) -> Result<Self> {
         let (mut source, mut input, mut output) = (Vec::new(), Vec::new(), Vec::new());
         for (n, (s, t)) in pairs.into_iter().enumerate() {
@@ -117,34 +117,34 @@ impl Batch {
         })
     }
 
-    /// How many pairs.
+    /// The number of pairs.
     pub fn pairs(&self) -> usize {
         self.source.sentences()
     }
 
-    /// How many target tokens, which is what a loss is divided by.
+    /// The number of target tokens, by which a loss is divided.
     pub fn target_tokens(&self) -> usize {
         self.output.len()
     }
 
-    /// All pairs, and behind them all of them again, for two passes with different dropout.
+    /// All pairs twice, one copy after the other, for two passes with different dropout.
     pub fn twice(&self) -> Self {
         let output = self.output.iter().chain(&*self.output).copied().collect();
         Batch { source: self.source.twice(), input: self.input.twice(), output }
     }
 
-    /// Some of the pairs.
+    /// A subset of the pairs.
     pub fn part(&self, pairs: Range<usize>) -> Self {
         let offsets = self.input.offsets();
         let output = self.output[offsets[pairs.start]..offsets[pairs.end]].into();
         Batch { source: self.source.part(pairs.clone()), input: self.input.part(pairs), output }
     }
 
-    /// Cuts the pairs, in their order, into at most `parts` ranges of about the same cost; none is
+    /// Divides the pairs, in order, into at most `parts` ranges of about the same cost; none is
     /// empty.
     ///
-    /// `cost` is that of a pair of this many source and target tokens. The order is kept, so that a
-    /// part's random numbers are those of the whole.
+    /// `cost` is that of a pair with the given numbers of source and target tokens. The order is
+    /// kept, so that a part has the same random numbers as in the whole batch.
     pub fn split_by_cost(&self, parts: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<Range<usize>> {
         let costs: Vec<f64> =
             (0..self.pairs()).map(|i| cost(self.source.length(i), self.input.length(i))).collect();
@@ -154,7 +154,7 @@ impl Batch {
         for part in 1..=parts {
             let goal = total * part as f64 / parts as f64;
             let mut end = start;
-            // A pair belongs to the part in which its middle lies.
+            // A pair belongs to the part that contains its midpoint.
             while end < costs.len() && (part == parts || spent + 0.5 * costs[end] <= goal) {
                 spent += costs[end];
                 end += 1;

@@ -1,10 +1,10 @@
-//! The tokens of packed sentences in the order of time, for recurrent layers.
+//! The tokens of packed sentences in time order, for recurrent layers.
 
 use regard_kernels::{Isa, Mat, MatMut, gru_forward};
 
-/// The first token of every sentence, then the second of all that have one, and so on.
+/// The first token of every sentence, then the second of all sentences that have one, and so on.
 ///
-/// Sentences come longest first, so that those that are still running are always a prefix.
+/// Sentences are sorted longest first, so the unfinished ones are always a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSteps {
     rows: Vec<usize>,
@@ -12,7 +12,7 @@ pub struct TimeSteps {
 }
 
 impl TimeSteps {
-    /// Of the sentences between `offsets`, read from their ends if `reversed`.
+    /// The steps of the sentences at `offsets`, read from their ends if `reversed`.
     pub fn new(offsets: &[usize], reversed: bool) -> Self {
         let mut sentences: Vec<(usize, usize)> = offsets.windows(2).map(|w| (w[0], w[1])).collect();
         // The sort is stable: equal lengths keep their order.
@@ -27,17 +27,17 @@ impl TimeSteps {
         TimeSteps { rows, starts }
     }
 
-    /// How many steps: the length of the longest sentence.
+    /// The number of steps: the length of the longest sentence.
     pub fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many sentences have a token at all.
+    /// The number of non-empty sentences.
     pub fn sentences(&self) -> usize {
         self.starts.get(1).copied().unwrap_or(0)
     }
 
-    /// Where the tokens of a step lie among those of all steps.
+    /// The range of a step's tokens in time order.
     pub fn range(&self, step: usize) -> std::ops::Range<usize> {
         self.starts[step]..self.starts[step + 1]
     }
@@ -47,7 +47,7 @@ impl TimeSteps {
         &self.rows[self.range(step)]
     }
 
-    /// For every token in the order of time, the row of the one that was read before it.
+    /// For every token in time order, the row of the token read before it.
     pub fn previous(&self) -> impl Iterator<Item = Option<usize>> + '_ {
         (0..self.count()).flat_map(move |step| {
             let before = step.checked_sub(1).map(|step| self.rows(step));
@@ -56,9 +56,8 @@ impl TimeSteps {
     }
 }
 
-/// Runs a GRU over the sentences: `matmul` computes `U·h + b` from the states of those that are
-/// still running. `gates [rows, 3·h]` and `kept [rows, h]`, in the order of time, are left as
-/// [`gru_forward`] leaves them.
+/// Runs a GRU over the sentences: `matmul` computes `U·h + b` from the states of the unfinished
+/// ones. `gates [rows, 3·h]` and `kept [rows, h]`, in time order, are filled as by [`gru_forward`].
 pub fn gru_states(
     isa: Isa,
     steps: &TimeSteps,

@@ -1,10 +1,10 @@
-//! The tokens around each token side by side (im2col), for convolutions.
+//! Concatenates the tokens around each token (im2col), for convolutions.
 
 use regard_kernels::Mat;
 use std::ops::Range;
 
-/// For each token and each of its neighbours that is there: its row, which neighbour, and that
-/// one's row.
+/// For each token and each position of the window: the token's row, the position, and the row of
+/// the token there, if it exists.
 pub fn unfold_pairs(
     offsets: &[usize],
     width: usize,
@@ -23,7 +23,7 @@ pub fn unfold_pairs(
     })
 }
 
-/// Fills `y [rows, width · d]`.
+/// Fills `y [rows, width · d]`, with zeros beyond the ends of a sentence.
 pub fn unfold(x: Mat<'_>, offsets: &[usize], width: usize, dilation: usize, y: &mut [f32]) {
     let d = x.cols();
     for (row, i, there) in unfold_pairs(offsets, width, dilation) {

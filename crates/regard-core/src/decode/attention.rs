@@ -1,4 +1,5 @@
-//! Attention in decoding: the encoder's over whole sentences, the decoder's over rows of the cache.
+//! Attention in decoding: in the encoder over whole sentences, in the decoder over rows of the
+//! cache.
 
 use super::Engine;
 use super::executor::{DistanceTables, Input, Pass, Step};
@@ -9,7 +10,7 @@ use crate::model::{CrossAttentionLayer, HeadShape, RelativePositions, SelfAttent
 use regard_kernels::{Attention, MatMut, Paged, Relative, attention_forward, paged_attention};
 
 impl Pass<'_> {
-    /// Attention of whole source sentences over themselves.
+    /// Self-attention of whole source sentences.
     pub(super) fn encoder_attention(
         &mut self,
         qkv: Tensor,
@@ -37,14 +38,14 @@ impl Pass<'_> {
             let x = w.mat(qkv);
             let qkv = (x.columns(0, keys), x.columns(keys, keys), x.columns(2 * keys, values));
             let to = MatMut::new(y, rows, values);
-            // Weights are wanted of one sentence at a time.
+            // Weights are only recorded for one sentence at a time.
             let weights = record(&mut recorded.own, heads * rows * rows);
             attention_forward(engine.isa(), &shape, qkv, to, &mut sums, weights, &mut scratch);
             (w.attention, w.scratch) = (scratch, sums);
         })
     }
 
-    /// Attention of the new tokens over their own past: their keys and values go into the cache
+    /// Self-attention of the new tokens over their past: stores their keys and values in the cache
     /// first.
     pub(super) fn decoder_attention(
         &mut self,
@@ -81,7 +82,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Attention of the new tokens over the source, whose keys and values the cache holds.
+    /// Cross-attention of the new tokens over the source, whose keys and values are in the cache.
     pub(super) fn source_attention(&mut self, q: Tensor, layer: &CrossAttentionLayer) -> Tensor {
         let Pass { engine, workspace, weights: recorded, input: Input::Step(step, cache), .. } = self else {
             unreachable!("an encoder has no cross-attention")
@@ -101,14 +102,14 @@ impl Pass<'_> {
     }
 }
 
-/// Memory for the weights of one more layer, if they are wanted.
+/// A buffer for the weights of one more layer, if they are recorded.
 fn record(layers: &mut Option<Vec<Vec<f32>>>, len: usize) -> Option<&mut [f32]> {
     let layers = layers.as_mut()?;
     layers.push(vec![0.0; len]);
     layers.last_mut().map(Vec::as_mut_slice)
 }
 
-/// What distances add to an attention.
+/// The relative positions of an attention.
 fn relative<'a>(
     engine: &'a Engine,
     tables: &'a mut DistanceTables,

@@ -1,4 +1,4 @@
-//! Every attention map of a model for a sentence and a given translation.
+//! All attention maps of a model for a sentence and a given translation.
 
 use super::executor::{Inference, Step};
 use super::kv_cache::ModelCache;
@@ -9,8 +9,7 @@ use crate::model::{AttentionKind, AttentionMap, Side};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// The weights of all attentions of `source` and a given `target`, both with their end
-/// token.
+/// The weights of all attentions for `source` and a given `target`, both with their end token.
 pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
     let (n, m) = (source.len(), target.len());
     if n == 0 || m == 0 {
@@ -45,7 +44,7 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
     let window = config.decoder_window().map_or(m, |reach| reach + 1);
     let past: Vec<Range<usize>> = (0..m).map(|i| (i + 1).saturating_sub(window)..i + 1).collect();
     for (layer, cross) in cross.iter().enumerate() {
-        // An SSRU decoder has no attention of its own.
+        // An SSRU decoder has no self-attention.
         let own = own.get(layer).map(|own| (AttentionKind::Decoder, own, m, past.clone()));
         let both = own.into_iter().chain([(AttentionKind::Cross, cross, n, vec![0..n; m])]);
         maps.extend(both.map(|(kind, weights, columns, seen)| {
@@ -56,25 +55,24 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
     Ok(maps)
 }
 
-/// What the encoder makes of a source sentence with its end token: `[n, d]`.
+/// The output of the encoder for a source sentence with its end token: `[n, d]`.
 pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
     check(&[engine], &[source.to_vec()], &SearchOptions::default())?;
     Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
 }
 
-/// The inputs of a matrix multiplication.
+/// The inputs of a matmul.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerInputs {
-    /// Where the matrix lies in the flat vector of weights.
+    /// The offset of the matrix in the flat weight vector.
     pub weight: usize,
     /// `[rows, columns]`
     pub values: Vec<f32>,
-    /// How many numbers a row has.
+    /// The number of columns.
     pub columns: usize,
 }
 
-/// The inputs of each matrix multiplication of `source` and a given `target`, both with their end
-/// token.
+/// The inputs of each matmul for `source` and a given `target`, both with their end token.
 pub fn layer_inputs(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<LayerInputs>> {
     if source.is_empty() || target.is_empty() {
         return Ok(Vec::new());
@@ -91,8 +89,8 @@ pub fn layer_inputs(engine: &Engine, source: &[u32], target: &[u32]) -> Result<V
     Ok(inference.inputs.take().into_iter().flatten().chain([output]).collect())
 }
 
-/// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row
-/// does not look.
+/// Converts rows of `[h, seen]`, as the kernel writes them, to `[h, m, columns]`, with zeros where
+/// a row does not attend.
 fn by_head(heads: usize, columns: usize, weights: &[f32], seen: &[Range<usize>]) -> Vec<f32> {
     let m = seen.len();
     let mut all = vec![0.0; heads * m * columns];

@@ -1,11 +1,11 @@
-//! Batches of sentences of like length, shared out over the cores.
+//! Batches of sentences of similar length, distributed over the cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Gives each core one batch of at most `most` sentences after the other; what `work` makes of a
-/// batch comes to the places of its sentences. `worker` makes what a core keeps between batches,
-/// for this many threads inside the matrix multiplications.
+/// Processes batches of at most `most` sentences, one at a time per core, and returns the results
+/// of `work` in the order of the sentences. `worker` creates the state that a core keeps between
+/// batches, given the number of threads per matmul.
 pub(super) fn in_batches<W, T: Send>(
     lengths: &[usize],
     most: usize,
@@ -14,14 +14,14 @@ pub(super) fn in_batches<W, T: Send>(
     worker: impl Fn(usize) -> W + Sync,
     work: impl Fn(&mut W, &[usize]) -> Vec<T> + Sync,
 ) {
-    // Sentences of like length step together; the longest first, so that no core is left with them
-    // at the end.
+    // Batch sentences of similar length; the longest first, so that no core is left with them at
+    // the end.
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
     let per_batch = most.min(lengths.len().div_ceil(threads.max(1))).max(1);
     let batches = batches(&order, lengths, per_batch, threads);
     let workers = threads.clamp(1, batches.len().max(1));
-    // With fewer batches than cores, the others help inside the matrix multiplications.
+    // With fewer batches than cores, the remaining cores help inside the matmuls.
     let inside = (threads / workers).max(1);
     let next = AtomicUsize::new(0);
     let results = Mutex::new(results);
@@ -43,15 +43,16 @@ pub(super) fn in_batches<W, T: Send>(
     });
 }
 
-/// Tokens of a batch at most: what it needs of memory does not depend on how long sentences are.
+/// The maximum number of tokens per batch, which bounds its memory whatever the length of the
+/// sentences.
 const TOKENS: usize = 4_096;
 
-/// Sentences that are worth a batch.
+/// The minimum number of sentences that are worth a batch.
 const FEW: usize = 8;
 
 /// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its
-/// own. Towards the end they become smaller, down to [`FEW`] sentences, so that all cores finish
-/// at about the same time: each has half of a core's share of the tokens that are left.
+/// own. Towards the end they become smaller, down to [`FEW`] sentences, so that all cores finish at
+/// about the same time: each batch takes half of a core's share of the remaining tokens.
 fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, threads: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;

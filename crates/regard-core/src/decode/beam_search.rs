@@ -1,8 +1,8 @@
-//! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its
-//! one-beam forms.
+//! Beam search over a batch, with the rules of `transformers`; greedy search and sampling are the
+//! special case of one beam.
 //!
-//! Shapes in comments: b sentences, k hypotheses in a beam, r ≤ b·k running hypotheses of all
-//! beams, n source tokens, d width, v words of the vocabulary.
+//! Shapes in comments: b sentences, k hypotheses per beam, r ≤ b·k running hypotheses of all beams,
+//! n source tokens, d model width, v vocabulary words.
 
 use super::constraints::{Constraint, Constraints};
 use super::decoder::Decoder;
@@ -15,7 +15,7 @@ use crate::batch::Packed;
 use crate::model::Positions;
 use regard_kernels::Key;
 
-/// Searches batch after batch with the same memory.
+/// Searches batch after batch, reusing memory.
 #[derive(Debug)]
 pub(super) struct BatchSearch<'a> {
     options: &'a SearchOptions,
@@ -64,7 +64,7 @@ impl<'a> BatchSearch<'a> {
         while beams.iter().any(|beam| !beam.done) {
             // r tokens, each with a row of the cache
             self.decoder.begin_step(&mut beams);
-            // r lists of words that must not come
+            // r lists of banned words
             self.processors.begin_step(&beams);
             // [r, d] → [r, v] → the best 2k words of each hypothesis
             self.scorer.score(&mut self.decoder, &self.processors, &beams, &mut self.words);
@@ -84,7 +84,7 @@ impl<'a> BatchSearch<'a> {
             .zip(rows)
             .map(|(&sentence, rows)| {
                 let limit = self.limit(rows.len());
-                // A sentence's draws are its own: they do not depend on what else is translated.
+                // Each sentence has its own random stream, independent of what else is translated.
                 let count = self.options.sampling.map_or(1, |_| self.options.nbest);
                 let seed = Key::new(self.options.sampling.map_or(0, |s| s.seed)).child(sentence as u64);
                 let mut beam = Beam::new(rows, limit, (0..count).map(|n| seed.child(n as u64)));
@@ -94,7 +94,7 @@ impl<'a> BatchSearch<'a> {
             .collect()
     }
 
-    /// The most tokens, the end included, for a source of `n` tokens.
+    /// The maximum number of tokens, including the end, for a source of `n` tokens.
     fn limit(&self, n: usize) -> usize {
         let config = self.decoder.engine(0).model().config();
         let limit = self.options.limit(n);
@@ -115,7 +115,7 @@ impl<'a> BatchSearch<'a> {
     }
 }
 
-/// Drops the sentences that were cancelled.
+/// Drops cancelled sentences.
 fn cancel(batch: &[usize], beams: &mut [Beam], watch: &dyn Watch) {
     for (beam, &sentence) in beams.iter_mut().zip(batch) {
         beam.done |= !watch.wanted(sentence);

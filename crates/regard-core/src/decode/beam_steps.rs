@@ -4,30 +4,30 @@ use super::{Engine, Hypothesis, SearchOptions, Watch, search_watched};
 use crate::Result;
 use std::sync::{Mutex, PoisonError};
 
-/// A hypothesis of a beam after some step.
+/// A hypothesis of a beam after a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeamEntry {
-    /// Its tokens, with the end if it has one.
+    /// Its tokens, including the end token if reached.
     pub tokens: Vec<u32>,
     /// The sum of their log-probabilities.
     pub log_probability: f32,
-    /// That divided by the length penalty, which is what finished ones are ranked by.
+    /// The log-probability divided by the length penalty, by which finished hypotheses are ranked.
     pub score: f32,
     /// Whether it is finished.
     pub ended: bool,
 }
 
-/// A search step by step.
+/// A search, step by step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BeamSteps {
-    /// What ran and what had ended after each step.
+    /// The running and finished hypotheses after each step.
     pub steps: Vec<Vec<BeamEntry>>,
     /// The translations, best first.
     pub found: Vec<Hypothesis>,
 }
 
-/// Searches for the translations of one sentence, ids with their end token, and records every step.
-/// Nothing more is done when `wanted` is false.
+/// Translates one sentence, given as ids with the end token, and records every step. Stops as soon
+/// as `wanted` returns false.
 pub fn beam_steps(
     engines: &[&Engine],
     source: &[u32],

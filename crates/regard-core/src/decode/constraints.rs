@@ -1,10 +1,11 @@
 //! Phrases that a translation must contain: lexically constrained beam search by dynamic beam
 //! allocation (Post and Vilar, 2018).
 //!
-//! A hypothesis knows how much of its constraints it has met. The places of a beam are shared out
-//! over *banks*, hypotheses that have met equally much, so that one that has just begun a phrase is
-//! compared with others that have, not with those that still put it off. Each hypothesis may always
-//! go on with the next token of a phrase, however unlikely that is, and ends only with all of them.
+//! Each hypothesis tracks how much of its constraints it has met. The slots of a beam are divided
+//! among *banks*, groups of hypotheses that have met equally many constraint tokens, so that a
+//! hypothesis that has just begun a phrase competes with others that have, not with those that
+//! still defer it. Each hypothesis may always continue with the next token of a phrase, however
+//! unlikely that is, and ends only when it contains all phrases.
 
 use super::SearchOptions;
 use super::hypotheses::{Beam, Extension, best_first};
@@ -12,22 +13,22 @@ use super::hypotheses::{Beam, Extension, best_first};
 /// A phrase that a translation must contain, in one of several forms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Constraint {
-    /// Token sequences of which one must occur.
+    /// Token sequences, one of which must occur.
     pub forms: Vec<Vec<u32>>,
 }
 
 impl Constraint {
-    /// The tokens of its longest form.
+    /// The number of tokens of its longest form.
     fn longest(&self) -> usize {
         self.forms.iter().map(Vec::len).max().unwrap_or(0)
     }
 }
 
-/// Constraints of a sentence at most, and the tokens of them all; further ones are left out.
+/// The maximum number of constraints per sentence, and of their tokens; further ones are ignored.
 const MOST: usize = 64;
 const TOKENS: usize = 40;
 
-/// Hypotheses of a constrained beam at most.
+/// The maximum number of hypotheses in a constrained beam.
 const WIDEST: usize = 64;
 
 /// The constraints of one sentence.
@@ -39,12 +40,12 @@ pub(super) struct Constraints(Vec<Constraint>);
 pub(super) struct Progress {
     /// One bit for each constraint.
     met: u64,
-    /// The constraint that its last tokens begin, and how many tokens those are.
+    /// The constraint that its last tokens begin, and the number of these tokens.
     open: Option<(usize, usize)>,
 }
 
 impl Constraints {
-    /// Those that have a form, as far as a beam can hold them.
+    /// The non-empty constraints, as far as a beam can hold them.
     pub(super) fn new(constraints: &[Constraint]) -> Self {
         let mut tokens = 0;
         let mut kept = Vec::new();
@@ -63,7 +64,7 @@ impl Constraints {
         self.0.is_empty()
     }
 
-    /// Constraints that are not met, by their numbers.
+    /// The constraints that are not met, with their indices.
     fn unmet(&self, progress: Progress) -> impl Iterator<Item = (usize, &Constraint)> {
         self.0.iter().enumerate().filter(move |(i, _)| progress.met & (1 << i) == 0)
     }
@@ -86,7 +87,7 @@ impl Constraints {
         })
     }
 
-    /// The progress of a hypothesis of these tokens when `token` comes next.
+    /// The progress of a hypothesis with these tokens after it is extended by `token`.
     fn advance(&self, progress: Progress, tokens: &[u32], token: u32) -> Progress {
         if let Some((i, length)) = progress.open {
             let mut grows = false;
@@ -112,7 +113,7 @@ impl Constraints {
         Progress { open, ..progress }
     }
 
-    /// The tokens that begin a phrase or continue the one that has begun.
+    /// The tokens that begin a phrase or continue the current one.
     pub(super) fn next_tokens(&self, progress: Progress, tokens: &[u32]) -> Vec<u32> {
         let mut next: Vec<u32> = match progress.open {
             Some((_, length)) => self.open_forms(tokens, progress.open).map(|form| form[length]).collect(),
@@ -123,21 +124,21 @@ impl Constraints {
         next
     }
 
-    /// The bank of a hypothesis: the tokens of constraints that it has.
+    /// The bank of a hypothesis: the number of constraint tokens that it contains.
     fn bank(&self, progress: Progress) -> usize {
         let has = |i: &usize| progress.met & (1 << i) != 0;
         let met = (0..self.0.len()).filter(has).map(|i| self.0[i].longest());
         met.sum::<usize>() + progress.open.map_or(0, |(_, length)| length)
     }
 
-    /// How many banks there are.
+    /// The number of banks.
     fn banks(&self) -> usize {
         1 + self.0.iter().map(Constraint::longest).sum::<usize>()
     }
 }
 
 impl Beam {
-    /// Constrained beam search: the banks take turns, the one with most of the constraints first.
+    /// Constrained beam search: the banks take turns, the most complete first.
     pub(super) fn take_constrained(&mut self, options: &SearchOptions, extensions: &mut [Extension]) {
         let width = options.beam.max(2 * self.constraints.banks()).min(WIDEST.max(options.beam));
         extensions.sort_unstable_by(best_first);
@@ -156,8 +157,7 @@ impl Beam {
             banks[self.constraints.bank(progress)].push((extension, progress));
         }
         if last {
-            // What lacks a phrase at the length limit is better than nothing, and than nothing
-            // else.
+            // At the length limit, accept an incomplete hypothesis only if there is nothing better.
             let most = banks.iter().rposition(|bank| !bank.is_empty()).unwrap_or(0);
             let enough = most + 1 == banks.len() || self.finished.is_empty();
             for (i, bank) in banks.iter_mut().enumerate() {
@@ -187,7 +187,7 @@ impl Beam {
         self.turn();
     }
 
-    /// Whether enough hypotheses have ended, and nothing that runs is better than they are.
+    /// Whether enough hypotheses have ended and no running one is better.
     fn is_decided(&self, options: &SearchOptions) -> bool {
         let scores = self.next.iter().map(|next| next.total / options.length_penalty_of(next.tokens.len()));
         let best_running = scores.fold(f32::NEG_INFINITY, f32::max);
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(next(&[]), [5, 9]);
         assert_eq!(next(&[1, 5]), [6, 7]);
         assert_eq!(next(&[5, 7]), [8]);
-        // Another token gives the phrase up, and may begin another.
+        // Another token abandons the phrase, and may begin another.
         assert_eq!(next(&[5, 1]), [5, 9]);
         assert_eq!(next(&[5, 9]), [5]);
         assert_eq!([bank(&[]), bank(&[5]), bank(&[5, 7]), bank(&[5, 6]), bank(&[5, 6, 9])], [0, 1, 2, 3, 4]);

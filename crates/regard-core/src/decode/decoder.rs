@@ -17,13 +17,13 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// With this many threads inside a matrix multiplication.
+    /// Creates the executors, with this many threads per matmul.
     pub(super) fn new(engines: &[&'a Engine], threads: usize) -> Self {
         let models: Vec<_> = engines.iter().map(|engine| Inference::new(engine, threads)).collect();
         Decoder { cache: KvCache::new(models.len()), models, step: Step::default() }
     }
 
-    /// How many models.
+    /// The number of models.
     pub(super) fn models(&self) -> usize {
         self.models.len()
     }
@@ -41,11 +41,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Begins a step, in which each running hypothesis reads its last token and gets a row of the
-    /// cache.
+    /// Begins a step, in which each running hypothesis reads its last token and is assigned a row
+    /// of the cache.
     pub(super) fn begin_step(&mut self, beams: &mut [Beam]) {
         let start = self.engine(0).model().config().start();
-        // A recurrent decoder reads the row of the last token alone.
+        // A recurrent decoder only reads the row of the last token.
         if self.models.iter().all(|model| model.engine.model().config().decoder == DecoderKind::Ssru) {
             for hypothesis in beams.iter_mut().flat_map(|beam| &mut beam.running) {
                 let past = hypothesis.rows.len().saturating_sub(1);
@@ -66,27 +66,27 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// r: the running hypotheses of the step, at most `b·k`.
+    /// r: the number of running hypotheses in this step, at most `b·k`.
     pub(super) fn rows(&self) -> usize {
         self.step.ids.len()
     }
 
-    /// Takes the step in model `i`. Returns `[r, d]`, and what a matmul with it needs.
+    /// Runs the step in model `i`. Returns `[r, d]`, and the workspace for a matmul with it.
     pub(super) fn decode(&mut self, i: usize) -> (Mat<'_>, &mut RowScratch, &mut Team) {
         self.models[i].decode(&self.step, self.cache.model(i))
     }
 
-    /// Keeps the cross-attention of the first model from now on.
+    /// Records the cross-attention of the first model from now on.
     pub(super) fn record_cross_attention(&mut self) {
         self.models[0].weights.cross = Some(Vec::new());
     }
 
-    /// Adds the attention of this step to each hypothesis of a beam, whose first one is row `row`
-    /// of the step: of the first model, all heads on average.
+    /// Adds the attention of this step to each hypothesis of a beam, whose first hypothesis is row
+    /// `row` of the step: the sum over all heads of the first model.
     ///
-    /// The upper layers look at what the next token translates, the lower ones at what the last
-    /// token translated, which is what they read. So the row of a token is its own step's in the
-    /// upper half of the layers, and the next step's in the lower half.
+    /// The upper layers attend to what the next token translates, the lower ones to what the
+    /// previous token, their input, translates. So the attention of a token comes from its own step
+    /// in the upper half of the layers, and from the next step in the lower half.
     pub(super) fn add_attention(&self, beam: &mut Beam, row: usize, layer: Option<usize>) {
         let Some(layers) = self.models[0].weights.cross.as_ref().filter(|l| !l.is_empty()) else { return };
         let (lower, upper) = match layer {
@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
             None => layers.split_at(layers.len() / 2),
         };
         let heads = self.engine(0).model().config().head_shape(Side::Target).heads;
-        // Before the weights of this beam come those of others, each as long as its source.
+        // The weights of other beams come first, each as long as its source.
         let n = beam.source.len();
         let begin = self.step.source.offsets()[row];
         for (i, hypothesis) in beam.running.iter_mut().enumerate() {

@@ -7,7 +7,7 @@ use crate::model::{ConvolutionLayer, RecurrentLayer};
 use regard_kernels::MatMut;
 
 impl<'p> Pass<'p> {
-    /// The states of a gated recurrent layer over whole sentences.
+    /// The states of a GRU layer over whole sentences.
     pub(super) fn gru(&mut self, gates: Tensor, layer: &RecurrentLayer) -> Tensor {
         let source = self.source();
         let Pass { engine, team, workspace, .. } = self;
@@ -36,7 +36,7 @@ impl<'p> Pass<'p> {
         })
     }
 
-    /// The tokens around each token side by side.
+    /// Concatenates the tokens around each token.
     pub(super) fn unfold_tokens(&mut self, x: Tensor, layer: &ConvolutionLayer) -> Tensor {
         let source = self.source();
         let (rows, cols) = (self.workspace.mat(x).rows(), self.workspace.mat(x).cols());

@@ -1,4 +1,4 @@
-//! A model prepared for decoding: its matrices packed, in f32 or in 8 bits.
+//! A model prepared for decoding: its matrices packed in f32 or int8.
 
 use crate::model::{Param, Parameter, Role, Transformer};
 use crate::{DType, Result};
@@ -8,53 +8,51 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// The numbers of one parameter, as they come from a file.
+/// The values of one parameter, as read from a file.
 #[derive(Clone, Debug)]
 pub enum Values<'a> {
-    /// As they are.
+    /// Plain f32.
     F32(Cow<'a, [f32]>),
-    /// In 8 bits, with a scale for each row.
+    /// Int8 with a scale for each row.
     Int8 {
-        /// Row by row.
+        /// In row-major order.
         values: Cow<'a, [i8]>,
         /// One for each row.
         scales: Vec<f32>,
     },
-    /// In 8 bits, to be multiplied by inputs in 8 bits as CTranslate2 makes them: times 127 divided
-    /// by their largest magnitude.
+    /// Int8, for inputs quantized like CTranslate2's: multiplied by 127 / their largest magnitude.
     CentredInt8 {
-        /// Row by row.
+        /// In row-major order.
         values: Cow<'a, [i8]>,
         /// One for each row.
         scales: Vec<f32>,
     },
-    /// In 8 bits, to be multiplied as they are, with inputs in 8 bits: the integers of Marian and
-    /// Firefox.
+    /// Int8 as stored by Marian and Firefox, multiplied unchanged with int8 inputs.
     FixedInt8 {
-        /// Row by row; of words, the last rows may be missing and are zero.
+        /// In row-major order; for embeddings, missing rows at the end are zero.
         values: Int8Values,
-        /// What the numbers of each row were multiplied by.
+        /// The quantization multiplier of each row.
         multipliers: Vec<f32>,
-        /// What inputs are multiplied by; without it, 127 divided by their largest magnitude.
+        /// The quantization multiplier of the inputs; by default 127 / their largest magnitude.
         input_multiplier: Option<f32>,
     },
 }
 
-/// A model ready to decode. Threads can share it.
+/// A model ready for decoding. Threads can share it.
 #[derive(Debug)]
 pub struct Engine {
     model: Transformer,
     isa: Isa,
     /// `F32` or `Int8`.
     dtype: DType,
-    /// By where they lie in the flat vector of weights.
+    /// Keyed by their offset in the flat weight vector.
     matrices: HashMap<usize, PackedB>,
     vectors: HashMap<usize, Vec<f32>>,
 }
 
 impl Engine {
-    /// Packs the flat vector of weights to be multiplied in `dtype`: 8 bits, or `F32` for every
-    /// other format.
+    /// Packs the flat weight vector for matmuls in `dtype`: `Int8`, or `F32` for every other
+    /// format.
     ///
     /// # Panics
     /// If there are fewer weights than the model has.
@@ -66,8 +64,8 @@ impl Engine {
         engine
     }
 
-    /// Packs one parameter after the other as `read` gives them, so that never more than one is
-    /// held twice.
+    /// Packs one parameter at a time as `read` returns it, so that at most one exists twice in
+    /// memory.
     pub fn build<'a>(
         model: &Transformer,
         dtype: DType,
@@ -75,7 +73,7 @@ impl Engine {
         mut read: impl FnMut(&Parameter) -> Result<Values<'a>>,
     ) -> Result<Self> {
         let mut engine = Self::empty(model.clone(), dtype, isa);
-        // Vectors come first: a matrix may want its bias when it is packed.
+        // Load vectors first: packing a matrix may need its bias.
         for is_matrix in [false, true] {
             for parameter in model.parameters().iter().filter(|p| p.is_matrix() == is_matrix) {
                 engine.put(parameter, read(parameter)?);
@@ -84,7 +82,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What is added to the result of a matmul with a matrix.
+    /// The bias of the layer with this matrix.
     fn bias_of(&self, matrix: &Parameter) -> Option<&[f32]> {
         if matrix.param == self.model.output() {
             return self.model.output_bias();
@@ -130,7 +128,7 @@ impl Engine {
         &self.model
     }
 
-    /// The number format of its matrix multiplications: `F32` or `Int8`.
+    /// The number format of its matmuls: `F32` or `Int8`.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
@@ -140,21 +138,21 @@ impl Engine {
         self.isa
     }
 
-    /// What is added to the logits behind the output matrix, unless that does it itself.
+    /// The bias of the logits, unless the packed output matrix includes it.
     pub fn bias(&self) -> Option<&[f32]> {
         let is_packed = self.matrices.get(&self.model.output().offset).is_some_and(PackedB::has_own_bias);
         self.model.output_bias().filter(|_| !is_packed)
     }
 
-    /// How much memory its weights take.
+    /// The memory that its weights take.
     pub fn bytes(&self) -> usize {
         let bias = self.bias().map(|bias| 4 * bias.len());
         let vectors = self.vectors.values().map(|v| 4 * v.len()).chain(bias);
         self.matrices.values().map(PackedB::bytes).chain(vectors).sum()
     }
 
-    /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is
-    /// left of them.
+    /// The flat weight vector again, for training and attention maps; from int8, the dequantized
+    /// values.
     pub fn weights(&self) -> Vec<f32> {
         let mut weights = vec![0.0; self.model.parameters().len()];
         for parameter in self.model.parameters() {
@@ -179,7 +177,7 @@ impl Engine {
     }
 }
 
-/// The numbers in f32.
+/// The values in f32.
 fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
     match values {
         Values::F32(values) => values,
@@ -188,7 +186,7 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
             rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
         }
         Values::FixedInt8 { values, multipliers, .. } => {
-            // As Marian does it: one reciprocal, then products.
+            // Multiply by the reciprocal, as Marian does.
             let rows = values.as_slice().chunks_exact(cols.max(1)).zip(multipliers.iter().map(|m| 1.0 / m));
             let mut floats: Vec<f32> =
                 rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect();
@@ -202,8 +200,8 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
 /// that other GEMMs are compared with.
 pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
     const SIZE: (usize, usize, usize) = (12, 32, 256);
-    // Some milliseconds each; the best of many, because a core needs a while to reach its speed and
-    // others may disturb it.
+    // A few milliseconds each; the best of many, because a core takes a while to reach its full
+    // speed and other programs may disturb it.
     const TIMES: usize = 1000;
     const TRIALS: usize = 100;
     let (m, n, k) = SIZE;

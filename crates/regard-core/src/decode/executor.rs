@@ -1,5 +1,5 @@
-//! The layers run for decoding: the encoder over whole sentences, the decoder one step at a time
-//! over caches.
+//! Runs the layers for decoding: the encoder over whole sentences, the decoder one step at a time
+//! with a cache.
 
 use super::kv_cache::ModelCache;
 use super::lists::Lists;
@@ -16,17 +16,16 @@ use regard_kernels::{
 };
 use std::collections::HashMap;
 
-/// Tokens that go through the encoder together, unless a sentence is longer.
+/// The number of tokens encoded together, unless a sentence is longer.
 const ENCODED_TOGETHER: usize = 256;
 
-/// What one step of the decoder reads: a token for each hypothesis, or all tokens of a sentence at
-/// once.
+/// The input of one decoder step: a token for each hypothesis, or all tokens of a sentence at once.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub(super) ids: Vec<u32>,
-    /// Each token's place in its sentence.
+    /// The position of each token in its sentence.
     pub(super) positions: Vec<usize>,
-    /// The cache row that each token gets.
+    /// The cache row assigned to each token.
     pub(super) rows: Vec<u32>,
     /// The cache rows that each token attends to, its own last.
     pub(super) past: Lists<u32>,
@@ -35,8 +34,8 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// All tokens of one sentence over `n` source tokens: each attends to those before it and to
-    /// itself.
+    /// All tokens of one sentence over `n` source tokens: each attends to itself and those before
+    /// it.
     pub(super) fn whole(ids: &[u32], n: usize) -> Self {
         let mut step = Step::default();
         for (row, &id) in (0..).zip(ids) {
@@ -45,7 +44,7 @@ impl Step {
         step
     }
 
-    /// Removes all tokens and keeps their memory.
+    /// Removes all tokens but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.ids.clear();
         self.positions.clear();
@@ -71,7 +70,7 @@ impl Step {
     }
 }
 
-/// The attention weights of one pass, layer by layer; nothing where they are not wanted.
+/// The attention weights of one pass, layer by layer; `None` where not recorded.
 #[derive(Debug, Default)]
 pub(super) struct AttentionWeights {
     /// `[h, n, n]` for a whole sentence of the encoder, `[h, past]` for a row of a step.
@@ -80,30 +79,30 @@ pub(super) struct AttentionWeights {
     pub(super) cross: Option<Vec<Vec<f32>>>,
 }
 
-/// Tables of bucketed positions, by where they lie in the flat vector of weights, with a column for
-/// each distance: `[h, 2 · reach + 1]`.
+/// Tables of relative position biases, keyed by their offset in the flat weight vector, with a
+/// column for each distance: `[h, 2 · reach + 1]`.
 pub(super) type DistanceTables = HashMap<usize, Vec<f32>>;
 
-/// Carries out the layers of one model.
+/// Runs the layers of one model.
 #[derive(Debug)]
 pub(super) struct Inference<'a> {
     pub(super) engine: &'a Engine,
     team: Team,
     workspace: Workspace,
-    /// Sinusoidal position vectors, as far as they were needed.
+    /// Sinusoidal position vectors, as many as were needed so far.
     sinusoids: Vec<f32>,
     distances: DistanceTables,
     pub(super) weights: AttentionWeights,
-    /// If wanted: the inputs of each matmul.
+    /// The inputs of each matmul, if recorded.
     pub(super) inputs: Option<Vec<LayerInputs>>,
 }
 
-/// What a pass reads.
+/// The input of a pass.
 #[derive(Debug)]
 pub(super) enum Input<'p> {
-    /// Whole source sentences, in the encoder.
+    /// Whole source sentences, for the encoder.
     Source(&'p Packed),
-    /// One step, in the decoder, with its cache.
+    /// One step of the decoder, with its cache.
     Step(&'p Step, &'p mut ModelCache),
 }
 
@@ -154,8 +153,8 @@ impl<'a> Inference<'a> {
         pass.workspace.data(encoded).to_vec()
     }
 
-    /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values: some
-    /// sentences at a time, so that what is between two layers stays in a cache of the CPU.
+    /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values: a few
+    /// sentences at a time, so that the activations between two layers stay in the CPU cache.
     pub(super) fn encode(&mut self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
         self.prepare(source, cache);
@@ -172,7 +171,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// Empties a cache and reserves memory for the keys and values of these sentences.
+    /// Clears a cache and reserves memory for the keys and values of these sentences.
     pub(super) fn prepare(&self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
         cache.clear(model.config().decoder_layers);
@@ -181,8 +180,8 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// One step of the decoder. Returns its output `[r, d]` for the step's `r` tokens, and what a
-    /// matmul with it needs.
+    /// One step of the decoder. Returns its output `[r, d]` for the step's `r` tokens, and the
+    /// workspace for a matmul with it.
     pub(super) fn decode(
         &mut self,
         step: &Step,
@@ -204,8 +203,8 @@ impl Pass<'_> {
         self.workspace.mat(x).rows()
     }
 
-    /// Fills the cache with the keys and values of the encoder's output, which is that of `tokens`
-    /// rows from `start` on.
+    /// Fills the cache with the keys and values of the encoder's output for the `tokens` rows from
+    /// `start` on.
     pub(super) fn keep_source(
         &mut self,
         encoded: Tensor,
@@ -221,7 +220,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The embedding of a token, scaled: `[d]`.
+    /// The scaled embedding of a token: `[d]`.
     pub(super) fn word_vector(&self, layer: &EmbeddingLayer, id: u32) -> Vec<f32> {
         let config = self.engine.model().config();
         let mut word = vec![0.0; config.d_model];
@@ -232,13 +231,13 @@ impl Pass<'_> {
         word
     }
 
-    /// The vector of a position, if the model adds or appends one.
+    /// The vector of a position, if the model adds or concatenates one.
     pub(super) fn position_vector(&mut self, layer: &EmbeddingLayer, position: usize) -> Option<Vec<f32>> {
         let mut embedder = Embedder { engine: self.engine, layer, sinusoids: self.sinusoids };
         embedder.position_vector(position).map(<[f32]>::to_vec)
     }
 
-    /// Takes note of the inputs of a matmul, if wanted.
+    /// Records the inputs of a matmul, if enabled.
     fn record_input(&mut self, x: Tensor, layer: &LinearLayer) {
         if let Some(inputs) = self.inputs {
             let (values, columns) = (self.workspace.data(x).to_vec(), self.workspace.mat(x).cols());
@@ -277,7 +276,7 @@ impl Pass<'_> {
     }
 }
 
-/// `to = x·Wᵀ + b`, or with `relu` the larger of that and 0.
+/// `to = x·Wᵀ + b`, followed by a ReLU if `relu`.
 fn linear(
     engine: &Engine,
     team: &mut Team,
@@ -307,7 +306,7 @@ struct Embedder<'p> {
 }
 
 impl Embedder<'_> {
-    /// Writes the vector of one token to `y`; `word` is memory for its embedding.
+    /// Writes the vector of one token to `y`; `word` is scratch memory for its embedding.
     fn write(&mut self, id: u32, position: usize, y: &mut [f32], word: &mut [f32]) {
         let config = self.engine.model().config();
         let (d, scale) = (config.d_model, config.embedding_scale());
@@ -323,7 +322,7 @@ impl Embedder<'_> {
         }
     }
 
-    /// The vector of `position`, if the model adds or appends one.
+    /// The vector of `position`, if the model adds or concatenates one.
     fn position_vector(&mut self, position: usize) -> Option<&[f32]> {
         let config = self.engine.model().config();
         let d = config.d_model;

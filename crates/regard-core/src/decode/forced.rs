@@ -9,11 +9,11 @@ use super::scorer::{Scorer, Words};
 use crate::batch::Packed;
 use regard_kernels::Key;
 
-/// The next token of each given translation, from whole rows.
+/// Scores the next token of each given translation, from whole rows.
 #[derive(Debug)]
 pub(super) struct ForcedScorer {
     rows: FullRows,
-    /// Those of the batch, a translation for each sentence.
+    /// The translations of the batch, one per sentence.
     targets: Vec<Vec<u32>>,
 }
 
@@ -34,7 +34,7 @@ impl Scorer for ForcedScorer {
     }
 }
 
-/// Scores batch after batch of pairs with the same memory. No processor changes what is given.
+/// Scores batch after batch of pairs, reusing memory. No logits processor applies.
 #[derive(Debug)]
 pub(super) struct ForcedDecoding<'a> {
     decoder: Decoder<'a>,
@@ -70,7 +70,7 @@ impl<'a> ForcedDecoding<'a> {
         beams.into_iter().map(|mut beam| std::mem::take(&mut beam.running[0].log_p)).collect()
     }
 
-    /// One hypothesis for each sentence, as long as its translation.
+    /// One hypothesis for each sentence, with the length of its translation as limit.
     fn beams(&self, source: &Packed) -> Vec<Beam> {
         let beam = |(rows, target): (&[usize], &Vec<u32>)| {
             let mut beam = Beam::new(rows[0]..rows[1], target.len(), [Key::default()].into_iter());

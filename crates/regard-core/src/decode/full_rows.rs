@@ -10,25 +10,25 @@ use crate::model::ModelConfig;
 use regard_kernels::{MatMut, log_probabilities};
 use std::sync::Arc;
 
-/// Makes rows of log-probabilities, one for each running hypothesis.
+/// Computes rows of log-probabilities, one for each running hypothesis.
 #[derive(Debug)]
 pub(super) struct FullRows {
-    /// v: padding, the last word, is left out unless it takes part in the softmax.
+    /// v: excludes padding, the last word, unless it takes part in the softmax.
     words: usize,
     normalization: Normalization,
     /// `[r, v]`
     log_p: Vec<f32>,
-    /// The same of another model of an ensemble.
+    /// The same for another model of an ensemble.
     other: Vec<f32>,
     shortlist: Option<Arc<Shortlist>>,
-    /// Words of the shortlist for every sentence.
+    /// Words that are on the shortlist of every sentence.
     always: Vec<u32>,
     batch_shortlist: Option<BatchShortlist>,
 }
 
 impl FullRows {
     pub(super) fn new(options: &SearchOptions, config: &ModelConfig, normalization: Normalization) -> Self {
-        // What must be possible, and what takes part in the softmax before it is banned.
+        // Words that must stay possible, and padding if it takes part in the softmax.
         let padding = config.target_pad().filter(|_| normalization.with_padding);
         let always = options.prefix.iter().chain(&options.forced_first).chain([&options.end]).chain(&padding);
         FullRows {
@@ -39,7 +39,8 @@ impl FullRows {
         }
     }
 
-    /// Over the first `words` words, without a shortlist; bans leave the probabilities as they are.
+    /// Over the first `words` words, without a shortlist; bans do not renormalise the
+    /// probabilities.
     pub(super) fn of_words(words: usize) -> Self {
         FullRows {
             words,
@@ -58,12 +59,12 @@ impl FullRows {
         self.batch_shortlist = shortlist.as_ref().map(|list| BatchShortlist::new(list, sources, always));
     }
 
-    /// v: the words that take part in the softmax.
+    /// v: the number of words in the softmax.
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// How the rows become log-probabilities.
+    /// How rows are turned into log-probabilities.
     pub(super) fn normalization(&self) -> Normalization {
         self.normalization
     }
@@ -73,7 +74,7 @@ impl FullRows {
         self.batch_shortlist.as_ref()
     }
 
-    /// Takes a step and sends the rows through the processors: `[r, v]`.
+    /// Runs a step and applies the processors to the rows: `[r, v]`.
     pub(super) fn process(
         &mut self,
         decoder: &mut Decoder<'_>,
@@ -102,9 +103,9 @@ impl FullRows {
         self.log_p.chunks_exact(self.words)
     }
 
-    /// Of one model; logits, if the processors start with those. Where words are banned and nothing
-    /// else happens, the others get what [`BestWords`](regard_kernels::BestWords) gives them, to
-    /// the bit.
+    /// Rows of one model; logits, if the processors start with those. If words are only banned, the
+    /// remaining words get bitwise the same values as from
+    /// [`BestWords`](regard_kernels::BestWords).
     fn score_one(&mut self, decoder: &mut Decoder<'_>, processors: &LogitsProcessors) {
         logits(decoder, 0, self.words, &mut self.log_p);
         if self.normalization.after_bans {
@@ -147,7 +148,7 @@ fn logits(decoder: &mut Decoder<'_>, model: usize, words: usize, to: &mut Vec<f3
     to.resize(rows * all, 0.0);
     let (x, scratch, team) = decoder.decode(model);
     table.matmul_with(team, table.rows(x, scratch), engine.bias(), MatMut::new(to, rows, all));
-    // What takes no part, padding at the end of each row, is left out.
+    // Remove the excluded padding at the end of each row.
     for row in 1..rows {
         to.copy_within(row * all..row * all + words, row * words);
     }

@@ -1,5 +1,5 @@
-//! The hypotheses of a sentence, and how a step changes them. Their memory is reused: a step
-//! that only extends them allocates nothing.
+//! The hypotheses of a sentence, and how a step changes them. Memory is reused: a step that only
+//! extends them allocates nothing.
 
 use super::constraints::{Constraints, Progress};
 use super::{BeamEntry, BeamRule, EarlyStopping, Hypothesis, SearchOptions};
@@ -16,11 +16,11 @@ pub(super) struct RunningHypothesis {
     pub(super) total: f32,
     /// The cache rows of its tokens.
     pub(super) rows: Vec<u32>,
-    /// If wanted: the attention of each token over the source, one behind the other.
+    /// If recorded: the attention of each token over the source, contiguous.
     pub(super) attention: Vec<f32>,
-    /// The stream it draws from, when sampling.
+    /// The random stream it samples from.
     pub(super) key: Key,
-    /// What it has met of the constraints of its sentence.
+    /// Its progress on the constraints of its sentence.
     pub(super) progress: Progress,
 }
 
@@ -34,7 +34,7 @@ impl RunningHypothesis {
         }
     }
 
-    /// Becomes the extension of another.
+    /// Becomes the extension of another hypothesis.
     fn extend_from(&mut self, other: &RunningHypothesis, extension: Extension) {
         self.tokens.clone_from(&other.tokens);
         self.log_p.clone_from(&other.log_p);
@@ -47,7 +47,7 @@ impl RunningHypothesis {
     }
 }
 
-/// One more token for one of the running hypotheses.
+/// An extension of a running hypothesis by one token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extension {
     pub(super) from: usize,
@@ -61,21 +61,21 @@ pub(super) struct Extension {
 pub(super) struct Beam {
     /// Its rows in the encoder's output, one for each source token.
     pub(super) source: Range<usize>,
-    /// The most tokens, the end included.
+    /// The maximum number of tokens, including the end.
     pub(super) limit: usize,
-    /// Best first.
+    /// Sorted, best first.
     pub(super) running: Vec<RunningHypothesis>,
     pub(super) finished: Vec<Hypothesis>,
     pub(super) done: bool,
-    /// What its translations must contain.
+    /// The phrases that its translations must contain.
     pub(super) constraints: Constraints,
-    /// What ran before, to be used again.
+    /// Former hypotheses, for reuse.
     spare: Vec<RunningHypothesis>,
     pub(super) next: Vec<RunningHypothesis>,
 }
 
 impl Beam {
-    /// Before its first step, with one hypothesis for each key.
+    /// A beam before its first step, with one hypothesis for each key.
     pub(super) fn new(source: Range<usize>, limit: usize, keys: impl Iterator<Item = Key>) -> Self {
         let running = keys.map(|key| RunningHypothesis { key, ..RunningHypothesis::with_capacity(limit) });
         Beam {
@@ -90,9 +90,9 @@ impl Beam {
         }
     }
 
-    /// Extends the hypotheses by one token: those that end become finished, the others run on.
-    /// `words` has the words that each running hypothesis may take, with their log-probabilities;
-    /// `extensions` is memory.
+    /// Extends the hypotheses by one token: those that end become finished, the others keep
+    /// running. `words` has the candidate words of each running hypothesis with their
+    /// log-probabilities; `extensions` is scratch memory.
     pub(super) fn extend<'w>(
         &mut self,
         options: &SearchOptions,
@@ -112,8 +112,8 @@ impl Beam {
         }
     }
 
-    /// Marian's beam search: of the best extensions, as many as hypotheses are still open, those
-    /// that end are set aside.
+    /// Marian's beam search: takes as many of the best extensions as there are open slots; those
+    /// that end leave the beam.
     fn take_open(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
         extensions.sort_unstable_by(best_first);
         extensions.truncate(options.beam - self.finished.len());
@@ -128,7 +128,7 @@ impl Beam {
         self.turn();
     }
 
-    /// Beam search: `k` of the best `2k` extensions run on.
+    /// Beam search: `k` of the best `2k` extensions keep running.
     fn take_best(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
         let beam = options.beam;
         extensions.sort_unstable_by(best_first);
@@ -146,7 +146,7 @@ impl Beam {
         for (rank, &extension) in extensions.iter().enumerate() {
             let ended = extension.token == options.end;
             if ended || last {
-                // An end among the lower candidates does not finish a hypothesis.
+                // An end token among the lower candidates does not finish a hypothesis.
                 if rank < beam {
                     self.finish(options, extension);
                 }
@@ -163,7 +163,7 @@ impl Beam {
         self.turn();
     }
 
-    /// Sampling: each hypothesis takes the one token that it drew.
+    /// Sampling: each hypothesis takes the one token that it has drawn.
     fn take_all(&mut self, options: &SearchOptions, extensions: &[Extension]) {
         for &extension in extensions {
             let length = self.running[extension.from].tokens.len() + 1;
@@ -177,7 +177,7 @@ impl Beam {
         self.turn();
     }
 
-    /// Forced decoding: each hypothesis goes on with the one word that it is given, to the limit.
+    /// Forced decoding: each hypothesis takes the one word that it is given, up to the limit.
     pub(super) fn force<'w>(&mut self, words: impl Iterator<Item = &'w [(u32, f32)]>) {
         for (running, words) in self.running.iter_mut().zip(words) {
             running.tokens.extend(words.iter().map(|&(token, _)| token));
@@ -205,7 +205,7 @@ impl Beam {
 
     /// All hypotheses, best first.
     pub(super) fn into_ranked(mut self, options: &SearchOptions) -> Vec<Hypothesis> {
-        // If nothing came to an end, what is still running is all there is.
+        // If nothing has ended, return what is still running.
         if self.finished.is_empty() {
             let unfinished =
                 self.running.iter().map(|running| hypothesis(options, running, false, self.source.len()));
@@ -231,7 +231,7 @@ impl Beam {
         self.spare.push(grown);
     }
 
-    /// What was extended runs on; if nothing was, what ran stays.
+    /// The extended hypotheses become the running ones; if there are none, the running ones stay.
     pub(super) fn turn(&mut self) {
         if !self.next.is_empty() {
             self.spare.append(&mut self.running);
@@ -239,18 +239,18 @@ impl Beam {
         }
     }
 
-    /// Whether nothing that runs can still matter, after a step to `length` tokens.
+    /// Whether no running hypothesis can still matter, after a step to `length` tokens.
     fn stops_early(&self, options: &SearchOptions, length: usize) -> bool {
         if self.finished.len() < options.beam {
             return false;
         }
-        // Greedy search ends with its first end.
+        // Greedy search stops at the first end token.
         if options.early_stopping == EarlyStopping::Yes || options.beam == 1 {
             return true;
         }
         let reach = match options.early_stopping {
-            // A longer sentence is divided by more: the best that a sum, which can only fall, can
-            // come to.
+            // The log-probability can only fall, and a longer sentence is divided by more: this is
+            // the best possible score.
             EarlyStopping::Never if options.length_penalty > 0.0 => self.limit,
             _ => length,
         };
@@ -259,19 +259,19 @@ impl Beam {
     }
 }
 
-/// Best first, and the same order each time.
+/// Orders extensions best first, deterministically.
 pub(super) fn best_first(a: &Extension, b: &Extension) -> Ordering {
     b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token)))
 }
 
-/// The running hypotheses of all beams, each with the number of its sentence and its beam: the `r`
+/// The running hypotheses of all beams, each with the index of its sentence and its beam: the `r`
 /// rows of a step.
 pub(super) fn running(beams: &[Beam]) -> impl Iterator<Item = (usize, &Beam, &RunningHypothesis)> {
     let open = beams.iter().enumerate().filter(|(_, beam)| !beam.done);
     open.flat_map(|(i, beam)| beam.running.iter().map(move |hypothesis| (i, beam, hypothesis)))
 }
 
-/// The result that a hypothesis over a source of this many tokens is.
+/// The result for a hypothesis over a source of this many tokens.
 fn hypothesis(
     options: &SearchOptions,
     running: &RunningHypothesis,
@@ -289,7 +289,7 @@ fn hypothesis(
     }
 }
 
-/// The row with a sum of one.
+/// The row, normalised to a sum of one.
 fn normalised(row: &[f32]) -> Vec<f32> {
     let sum: f32 = row.iter().sum();
     row.iter().map(|x| x / sum).collect()

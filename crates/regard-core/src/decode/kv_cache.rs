@@ -1,49 +1,49 @@
 //! The key/value cache of the decoders: keys and values of the target tokens so far, and of the
 //! source.
 //!
-//! A step gives every running hypothesis one row number, and each layer of each model stores what
-//! it remembers of the new token in its row of that number. A hypothesis is a list of row numbers:
-//! reordering a beam copies such lists and no keys or values, and the children of a hypothesis
-//! share its rows. A row that no running hypothesis names is used again.
+//! A step assigns a row index to every running hypothesis, and each layer of each model stores its
+//! state for the new token in the row with that index. A hypothesis is a list of row indices:
+//! reordering a beam copies such lists and no keys or values, and the extensions of a hypothesis
+//! share its rows. A row that no running hypothesis refers to is reused.
 //!
 //! Each layer decides what a row holds. Self-attention stores keys and values and reads all rows of
-//! the list. A recurrent layer fits in the same way with one state vector a row: it reads the row
-//! of the last token and writes that of the new one, and a hypothesis of a purely recurrent decoder
-//! has to name no more than its last row.
+//! the list. A recurrent layer works in the same way with one state vector per row: it reads the
+//! row of the last token and writes that of the new one, and a hypothesis of a purely recurrent
+//! decoder only needs to refer to its last row.
 
 use regard_kernels::{Mat, MatMut};
 
-/// The decoder state of one batch, in all models of an ensemble.
+/// The decoder state of one batch, for all models of an ensemble.
 #[derive(Debug, Default)]
 pub(super) struct KvCache {
-    /// Whether a running hypothesis names the row.
+    /// Whether a running hypothesis refers to the row.
     taken: Vec<bool>,
-    /// LayerRows to use again; the last is taken first.
+    /// Rows for reuse; the last is taken first.
     free: Vec<u32>,
-    /// Model by model.
+    /// One per model.
     models: Vec<ModelCache>,
 }
 
-/// The part of one model.
+/// The cache of one model.
 #[derive(Debug, Default)]
 pub(super) struct ModelCache {
-    /// Of the target tokens so far, layer by layer.
+    /// The target tokens so far, layer by layer.
     steps: Vec<LayerRows>,
-    /// Keys and values of the encoder's output, layer by layer: computed once a batch, shared by
-    /// all hypotheses.
+    /// Keys and values of the encoder's output, layer by layer: computed once per batch and shared
+    /// by all hypotheses.
     source: Vec<LayerRows>,
 }
 
-/// The numbered rows of one layer.
+/// The indexed rows of one layer.
 #[derive(Debug, Default)]
 pub(super) struct LayerRows {
-    /// Numbers in a row: for attention, keys and values side by side.
+    /// The width of a row: for attention, keys and values side by side.
     width: usize,
     data: Vec<f32>,
 }
 
-/// From one row to the next, in numbers. One head is read of all rows of a sentence, then the next
-/// head: a distance of whole pages would put all of them into the same few places of the first
+/// The distance between rows in floats. Attention reads one head of all rows of a sentence, then
+/// the next head: with a stride of whole pages, all rows would map to the same few sets of the L1
 /// cache.
 fn stride(width: usize) -> usize {
     const LINE: usize = 16;
@@ -51,18 +51,18 @@ fn stride(width: usize) -> usize {
 }
 
 impl KvCache {
-    /// For an ensemble of this many models.
+    /// A cache for this many models.
     pub(super) fn new(models: usize) -> Self {
         KvCache { models: (0..models).map(|_| ModelCache::default()).collect(), ..KvCache::default() }
     }
 
-    /// Forgets the last batch.
+    /// Clears the state of the last batch.
     pub(super) fn clear(&mut self) {
         self.taken.clear();
         self.free.clear();
     }
 
-    /// Keeps the rows that running hypotheses name, and frees the others.
+    /// Keeps the rows that running hypotheses refer to, and frees the others.
     pub(super) fn retain<'r>(&mut self, hypotheses: impl Iterator<Item = &'r [u32]>) {
         self.taken.fill(false);
         for rows in hypotheses {
@@ -72,7 +72,7 @@ impl KvCache {
         self.free.extend((0..self.taken.len() as u32).rev().filter(|&row| !self.taken[row as usize]));
     }
 
-    /// Takes a row for a new token.
+    /// Allocates a row for a new token.
     pub(super) fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.taken.push(true);
@@ -80,22 +80,21 @@ impl KvCache {
         })
     }
 
-    /// The part of model `i`.
+    /// The cache of model `i`.
     pub(super) fn model(&mut self, i: usize) -> &mut ModelCache {
         &mut self.models[i]
     }
 }
 
 impl ModelCache {
-    /// Forgets the target tokens of the last batch, in this many layers; the memory is used for the
-    /// next.
+    /// Clears the target tokens of the last batch, in this many layers; keeps the memory.
     pub(super) fn clear(&mut self, layers: usize) {
         self.steps.resize_with(layers, LayerRows::default);
         self.steps.iter_mut().for_each(|rows| rows.data.clear());
         self.source.resize_with(layers, LayerRows::default);
     }
 
-    /// What decoder layer `layer` remembers of the target tokens.
+    /// The rows of the target tokens in decoder layer `layer`.
     pub(super) fn steps(&mut self, layer: usize) -> &mut LayerRows {
         &mut self.steps[layer]
     }
@@ -108,7 +107,7 @@ impl ModelCache {
 }
 
 impl LayerRows {
-    /// Writes values to the rows of these numbers, in the order of both.
+    /// Writes values to the rows with these indices, in order.
     pub(super) fn write<'v>(&mut self, rows: &[u32], width: usize, values: impl Iterator<Item = &'v [f32]>) {
         self.width = width;
         let stride = stride(width);
@@ -119,18 +118,18 @@ impl LayerRows {
         }
     }
 
-    /// Resizes to `rows` rows, whose old values are discarded.
+    /// Resizes to `rows` rows and discards the old values.
     pub(super) fn replace(&mut self, rows: usize, width: usize) {
         self.width = width;
         self.data.resize(rows * stride(width), 0.0);
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     fn rows(&self) -> usize {
         self.data.len() / stride(self.width).max(1)
     }
 
-    /// `[rows, width]`, to write to.
+    /// `[rows, width]`, mutable.
     pub(super) fn mat_mut(&mut self) -> MatMut<'_> {
         let (rows, width) = (self.rows(), self.width);
         MatMut::new(&mut self.data, rows, stride(width)).split_columns(width).0
@@ -185,7 +184,7 @@ mod tests {
         assert_eq!((layer.mat().row(1), layer.mat().row(0)), (&values[..512], &[1.0; 512][..]));
     }
 
-    /// One state a hypothesis: two children read the row of their parent and write their own.
+    /// One state per hypothesis: two extensions read the row of their parent and write their own.
     #[test]
     fn a_recurrent_state_fits() {
         let mut cache = KvCache::new(1);
@@ -198,7 +197,7 @@ mod tests {
         let last = states.mat().row(parent as usize)[0];
         states.write(&children, 1, [&[last + 1.0][..], &[last + 2.0]].into_iter());
         assert_eq!(states.mat().data(), [1.0, 2.0, 3.0]);
-        // Nothing reads the parent's row any more.
+        // Nothing refers to the parent's row any more.
         cache.retain(children.iter().map(std::slice::from_ref));
         assert_eq!(cache.take(), parent);
     }

@@ -2,10 +2,10 @@
 
 use super::SearchOptions;
 
-/// What a log-probability is divided by, `n` being the number of tokens with the end.
+/// The divisor of a log-probability, where `n` is the number of tokens including the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthPenalty {
-    /// `n^α`, as `transformers` and CTranslate2 do.
+    /// `n^α`, as in `transformers` and CTranslate2.
     #[default]
     Power,
     /// `((5 + n) / 6)^α`, the paper's (Wu et al., 2016, equation 14).
@@ -13,8 +13,7 @@ pub enum LengthPenalty {
 }
 
 impl SearchOptions {
-    /// The length penalty of `n` tokens, the end included: what their log-probability is divided
-    /// by.
+    /// The length penalty for `n` tokens, including the end: the divisor of their log-probability.
     pub fn length_penalty_of(&self, n: usize) -> f32 {
         match self.penalty {
             LengthPenalty::Power => (n as f32).powf(self.length_penalty),

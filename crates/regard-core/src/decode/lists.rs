@@ -1,6 +1,6 @@
-//! Several lists in one buffer, which is reused from step to step.
+//! Several lists in one buffer, which is reused in every step.
 
-/// Lists laid end to end: list `i` is `items[offsets[i]..offsets[i + 1]]`.
+/// Contiguous lists: list `i` is `items[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lists<T> {
     offsets: Vec<usize>,
@@ -22,18 +22,19 @@ impl<T, L: IntoIterator<Item = T>> FromIterator<L> for Lists<T> {
 }
 
 impl<T> Lists<T> {
-    /// Lists that lie end to end already, with where each begins and where the last one ends.
+    /// Lists that are already contiguous; `offsets` has the start of each, plus the end of the
+    /// last.
     pub(super) fn of_parts(offsets: Vec<usize>, items: Vec<T>) -> Self {
         assert!(offsets.first() == Some(&0) && offsets.last() == Some(&items.len()) && offsets.is_sorted());
         Lists { offsets, items }
     }
 
-    /// How many lists.
+    /// The number of lists.
     pub(super) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Removes all lists and keeps their memory.
+    /// Removes all lists but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.offsets.truncate(1);
         self.items.clear();
@@ -45,7 +46,7 @@ impl<T> Lists<T> {
         self.offsets.push(self.items.len());
     }
 
-    /// Adds the list that `write` appends to the items of the others.
+    /// Adds a list, which `write` appends to the items.
     pub(super) fn push_with<R>(&mut self, write: impl FnOnce(&mut Vec<T>) -> R) -> R {
         let result = write(&mut self.items);
         self.offsets.push(self.items.len());
@@ -68,7 +69,7 @@ impl<T> Lists<T> {
         self.offsets.windows(2).map(|w| &self.items[w[0]..w[1]])
     }
 
-    /// Where each list begins, and where the last one ends.
+    /// Where each list begins, plus the end of the last.
     pub(super) fn offsets(&self) -> &[usize] {
         &self.offsets
     }

@@ -1,11 +1,11 @@
-//! Logits processors: they change the log-probabilities of the next token before the search
+//! Logits processors: they modify the log-probabilities of the next token before the search
 //! chooses, in the order of `transformers`.
 //!
-//! Most processors only ban words. While all of them do, for all hypotheses, whole rows of
-//! log-probabilities are not needed: the scorer gets the lists of banned words and leaves them out
-//! while it looks for the best ones. So each processor says two things about a hypothesis: which
-//! words it bans, and whether that is all. Processors at the end of the list mask what the others
-//! ban.
+//! Most processors only ban words. As long as that is true for all processors and hypotheses, whole
+//! rows of log-probabilities are not needed: the scorer takes the lists of banned words and skips
+//! them while it looks for the best ones. So each processor answers two questions about a
+//! hypothesis: which words it bans, and whether that is all it does. A processor at the end of the
+//! list masks what the others ban.
 
 use super::SearchOptions;
 use super::hypotheses::{Beam, running};
@@ -19,30 +19,30 @@ use std::ops::ControlFlow;
 pub(super) struct Context<'a> {
     /// Its tokens so far, without the start.
     pub(super) tokens: &'a [u32],
-    /// The most tokens it may have, the end included.
+    /// The maximum number of tokens, including the end.
     pub(super) limit: usize,
-    /// The words that the processors ban; none while they are still being asked.
+    /// The words that the processors ban; empty while they are being collected.
     pub(super) banned: &'a [u32],
 }
 
-/// Changes which tokens can come next, or how likely they are.
+/// Modifies which tokens can come next, or how likely they are.
 pub(super) trait LogitsProcessor: Debug {
-    /// Adds the words that must not come next.
+    /// Appends the words that must not come next.
     fn ban(&self, _: Context<'_>, _banned: &mut Vec<u32>) {}
 
-    /// Whether banning is all that it does to this hypothesis.
+    /// Whether it only bans words for this hypothesis.
     fn only_bans(&self, _: Context<'_>) -> bool {
         true
     }
 
-    /// Changes a row of log-probabilities, one for each word. After a break nothing else changes
-    /// the row.
+    /// Modifies a row of log-probabilities, one for each word. After a `Break`, no other processor
+    /// changes the row.
     fn process(&self, _: Context<'_>, _log_p: &mut [f32]) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// Makes tokens that are there already less likely (Keskar et al., 2019).
+/// Makes tokens that have already occurred less likely (Keskar et al., 2019).
 #[derive(Debug)]
 struct RepetitionPenalty(f32);
 
@@ -61,7 +61,7 @@ impl LogitsProcessor for RepetitionPenalty {
     }
 }
 
-/// Makes logits into log-probabilities.
+/// Turns logits into log-probabilities.
 #[derive(Debug)]
 struct LogSoftmax;
 
@@ -76,7 +76,7 @@ impl LogitsProcessor for LogSoftmax {
     }
 }
 
-/// Begins with given tokens, which cost what the model says.
+/// Forces given first tokens, at the log-probability that the model assigns.
 #[derive(Debug)]
 struct ForcedPrefix(Vec<u32>);
 
@@ -92,7 +92,7 @@ impl LogitsProcessor for ForcedPrefix {
     }
 }
 
-/// The last possible token is the end, at no cost.
+/// Forces the end token at the length limit, with log-probability 0.
 #[derive(Debug)]
 struct ForcedEnd(u32);
 
@@ -106,7 +106,7 @@ impl LogitsProcessor for ForcedEnd {
     }
 }
 
-/// The first token, at no cost.
+/// Forces the first token, with log-probability 0.
 #[derive(Debug)]
 struct ForcedFirst(u32);
 
@@ -120,7 +120,7 @@ impl LogitsProcessor for ForcedFirst {
     }
 }
 
-/// Words that never come.
+/// Words that are never generated.
 #[derive(Debug)]
 struct BannedWords(Vec<u32>);
 
@@ -130,7 +130,7 @@ impl LogitsProcessor for BannedWords {
     }
 }
 
-/// No n-gram of this length occurs twice.
+/// No n-gram of this order occurs twice.
 #[derive(Debug)]
 struct NoRepeatNgram(usize);
 
@@ -145,11 +145,11 @@ impl LogitsProcessor for NoRepeatNgram {
     }
 }
 
-/// Sequences of tokens that never come: where all but the last have come, that one is banned.
+/// Token sequences that are never generated: after all tokens but the last, the last is banned.
 #[derive(Debug)]
 struct BannedSequences {
     sequences: Vec<Vec<u32>>,
-    /// What the decoder starts with is a token too.
+    /// The decoder's start token counts as a token.
     start: u32,
 }
 
@@ -164,7 +164,7 @@ impl LogitsProcessor for BannedSequences {
     }
 }
 
-/// No end before this many tokens.
+/// No end token before this many tokens.
 #[derive(Debug)]
 struct MinLength {
     min_length: usize,
@@ -179,7 +179,7 @@ impl LogitsProcessor for MinLength {
     }
 }
 
-/// Sets the words that the processors ban to −∞.
+/// Sets banned words to −∞.
 #[derive(Debug)]
 struct MaskBanned;
 
@@ -190,7 +190,7 @@ impl LogitsProcessor for MaskBanned {
     }
 }
 
-/// Makes the probabilities that bans leave sum to one again.
+/// Renormalises the remaining probabilities after bans.
 #[derive(Debug)]
 struct Renormalize;
 
@@ -203,19 +203,19 @@ impl LogitsProcessor for Renormalize {
     }
 }
 
-/// The processors of a search, and what they ask of the step at hand. By default there are none.
+/// The processors of a search, and their bans in the current step. By default there are none.
 #[derive(Debug, Default)]
 pub(super) struct LogitsProcessors {
     list: Vec<Box<dyn LogitsProcessor>>,
-    /// For each hypothesis of the step: the words that it must not take.
+    /// For each hypothesis of the step, its banned words.
     bans: Lists<u32>,
-    /// For each hypothesis of the step: whether the processors do nothing but ban.
+    /// For each hypothesis of the step, whether the processors only ban words.
     only_bans: Vec<bool>,
 }
 
 impl LogitsProcessors {
-    /// Those of a search; `start` is what the decoder starts with, `pad` the last word if it is
-    /// padding.
+    /// The processors of a search; `start` is the decoder's start token, `pad` the last word if it
+    /// is padding.
     pub(super) fn new(
         options: &SearchOptions,
         normalization: Normalization,
@@ -259,7 +259,7 @@ impl LogitsProcessors {
         LogitsProcessors { list, ..LogitsProcessors::default() }
     }
 
-    /// Finds out what the step asks of each running hypothesis.
+    /// Collects the bans for each running hypothesis.
     pub(super) fn begin_step(&mut self, beams: &[Beam]) {
         self.bans.clear();
         self.only_bans.clear();
@@ -275,30 +275,30 @@ impl LogitsProcessors {
         self.only_bans.push(list.iter().all(|p| p.only_bans(at)));
     }
 
-    /// Whether the processors do nothing but ban words for this hypothesis.
+    /// Whether the processors only ban words for this hypothesis.
     pub(super) fn only_ban(&self, row: usize) -> bool {
         self.only_bans[row]
     }
 
-    /// Whether that is so of all hypotheses.
+    /// Whether the processors only ban words for all hypotheses.
     pub(super) fn all_only_ban(&self) -> bool {
         self.only_bans.iter().all(|&only| only)
     }
 
-    /// The words that the hypotheses must not take.
+    /// The banned words of each hypothesis.
     pub(super) fn bans(&self) -> &Lists<u32> {
         &self.bans
     }
 
-    /// Takes the log-probabilities of hypothesis `row`, which has these tokens, through the list.
+    /// Applies the processors to the log-probabilities of hypothesis `row`, which has these tokens.
     pub(super) fn process(&self, row: usize, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
         let at = Context { tokens, limit, banned: self.bans.of(row) };
-        // A processor that breaks has forced a token: nothing else changes the row.
+        // `Break` means that a processor has forced a token.
         let _ = self.list.iter().try_for_each(|p| p.process(at, log_p));
     }
 }
 
-/// Leaves one token with this log-probability.
+/// Leaves only one token, with this log-probability.
 fn force(token: u32, p: f32, log_p: &mut [f32]) -> ControlFlow<()> {
     log_p.fill(f32::NEG_INFINITY);
     if let Some(forced) = log_p.get_mut(token as usize) {

@@ -1,16 +1,16 @@
-//! Search: from encoded sentences to the most probable target tokens.
+//! Search: from source sentences to the most probable target tokens.
 //!
-//! [`search`] sorts the sentences by length, makes batches, and gives each core one at a time.
+//! [`search`] sorts the sentences by length, forms batches, and assigns one at a time to each core.
 //! Inside a batch, all hypotheses of all sentences take a step together; finished ones leave. The
-//! translation of a sentence does not depend on the others, on their order or on the number of
-//! threads.
+//! translation of a sentence does not depend on the other sentences, on their order or on the
+//! number of threads.
 //!
-//! `beam_search` has the loop over the steps of a batch. A step goes through `decoder`, the models
-//! and their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what
-//! they remember), through `logits_processors`, which ban or change tokens, through a `scorer`,
-//! which finds the likely words (their log-probabilities by `normalization`), and ends in
-//! `hypotheses`, the beams. `constraints` keeps phrases in a beam that must occur; `forced` scores
-//! given translations instead; `trace` records what the layers compute for one of them.
+//! `beam_search` has the loop over the steps of a batch. A step runs `decoder`, the models and
+//! their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for their
+//! state), `logits_processors`, which ban or modify tokens, and a `scorer`, which finds the likely
+//! words (with log-probabilities from `normalization`), and updates `hypotheses`, the beams.
+//! `constraints` keeps required phrases in a beam; `forced` scores given translations instead;
+//! `trace` records what the layers compute for one of them.
 
 mod attention;
 mod attention_maps;
@@ -62,41 +62,41 @@ use validate::{check, check_pairs, check_weights};
 /// One translation of a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
-    /// Its tokens, without start and end.
+    /// Its tokens, without start and end tokens.
     pub ids: Vec<u32>,
-    /// What it was ranked by: the log-probability divided by the length penalty.
+    /// The log-probability divided by the length penalty, by which hypotheses are ranked.
     pub score: f32,
-    /// The log-probability of all its tokens, the end included.
+    /// The log-probability of all its tokens, including the end.
     pub log_probability: f32,
-    /// The log-probability of each token, the end included if it was reached.
+    /// The log-probability of each token, including the end if it was reached.
     pub token_log_probabilities: Vec<f32>,
-    /// Whether it came to its end, rather than to the length limit.
+    /// Whether it ended with the end token rather than at the length limit.
     pub ended: bool,
     /// The attention of each token of `token_log_probabilities` over the source tokens, averaged
     /// over heads; empty unless [`SearchOptions::attention`] is set.
     pub attention: Vec<Vec<f32>>,
 }
 
-/// Follows a search: it can cancel a sentence and sees how it grows. Several threads call it at
-/// once.
+/// Observes a search: it can cancel sentences and sees their progress. Several threads call it
+/// concurrently.
 pub trait Watch: Sync {
-    /// Whether sentence `index` is still wanted; called before each step. A sentence that is not is
-    /// left unfinished.
+    /// Whether sentence `index` is still wanted; called before each step. If not, its search is
+    /// abandoned.
     fn wanted(&self, index: usize) -> bool;
 
-    /// The best hypothesis of sentence `index` that is still growing, after each step.
+    /// Receives the best running hypothesis of sentence `index` after each step.
     fn grown(&self, index: usize, ids: &[u32]);
 
-    /// Whether [`Watch::beam`] is to be called: hypotheses are copied for it.
+    /// Whether to call [`Watch::beam`], for which hypotheses are copied.
     fn follows_beams(&self) -> bool {
         false
     }
 
-    /// All hypotheses of sentence `index` after a step.
+    /// Receives all hypotheses of sentence `index` after a step.
     fn beam(&self, _index: usize, _hypotheses: Vec<BeamEntry>) {}
 }
 
-/// Waits for everything and ignores progress.
+/// Never cancels and ignores progress.
 impl Watch for () {
     fn wanted(&self, _: usize) -> bool {
         true
@@ -105,8 +105,8 @@ impl Watch for () {
     fn grown(&self, _: usize, _: &[u32]) {}
 }
 
-/// Translates each source sentence (ids with their end token); the best hypotheses of each, best
-/// first.
+/// Translates each source sentence (ids with the end token); returns the best hypotheses of each,
+/// best first.
 pub fn search(
     model: &Transformer,
     weights: &[f32],
@@ -120,7 +120,7 @@ pub fn search(
     search_ensemble(&[&engine], sources, options, threads)
 }
 
-/// The same with several models of one vocabulary, whose probabilities are averaged.
+/// The same with several models that share a vocabulary, whose probabilities are averaged.
 pub fn search_ensemble(
     engines: &[&Engine],
     sources: &[Vec<u32>],
@@ -130,7 +130,7 @@ pub fn search_ensemble(
     search_watched(engines, sources, options, threads, &())
 }
 
-/// The same, followed by `watch`.
+/// The same, observed by `watch`.
 pub fn search_watched(
     engines: &[&Engine],
     sources: &[Vec<u32>],
@@ -141,9 +141,9 @@ pub fn search_watched(
     search_constrained(engines, sources, &[], options, threads, watch)
 }
 
-/// The same with phrases that the translations must contain, those of each sentence; sentences
-/// beyond the end of the list have none. Sampling does not look at them. A sentence that reaches
-/// its length limit first lacks some of them.
+/// The same with phrases that the translation of each sentence must contain; sentences beyond the
+/// end of the list have none. Sampling ignores them. A sentence that reaches its length limit first
+/// lacks some of them.
 pub fn search_constrained(
     engines: &[&Engine],
     sources: &[Vec<u32>],
@@ -163,8 +163,7 @@ pub fn search_constrained(
     Ok(found)
 }
 
-/// The log-probability of each token of the given translations, their ends included: forced
-/// decoding.
+/// Forced decoding: the log-probability of each token of the given translations, including the end.
 pub fn score_pairs(
     engines: &[&Engine],
     pairs: &[(Vec<u32>, Vec<u32>)],

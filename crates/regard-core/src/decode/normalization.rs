@@ -1,23 +1,24 @@
-//! How logits become log-probabilities: over which words, and before or after some are banned.
+//! How logits become log-probabilities: over which words, and before or after bans.
 
 use super::{BeamRule, SearchOptions};
 
-/// The softmax of a search. It is a property of the rows that a scorer makes; the processors change
+/// The softmax of a search. It applies to the rows that a scorer computes; the processors modify
 /// those rows afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Normalization {
-    /// Whether the processors get logits: where nothing is compared but the next tokens of one
-    /// hypothesis, `transformers` penalises a repetition before the softmax.
+    /// Whether the processors get logits: in greedy search and sampling, `transformers` applies the
+    /// repetition penalty before the softmax.
     pub(super) on_logits: bool,
-    /// Whether padding takes part in the softmax, to be banned afterwards. That makes a difference
-    /// only if nothing is normalised again, or if something happens in between.
+    /// Whether padding takes part in the softmax and is banned afterwards. This matters only if the
+    /// rows are not renormalised, or if something else modifies them in between.
     pub(super) with_padding: bool,
-    /// Whether the probabilities that bans leave sum to one again.
+    /// Whether to renormalise the remaining probabilities after bans.
     pub(super) after_bans: bool,
 }
 
 impl Normalization {
-    /// That of a search with this many models, whose vocabulary ends in `pad` if it has padding.
+    /// The normalization of a search with this many models, whose vocabulary ends with `pad` if it
+    /// has padding.
     pub(super) fn new(options: &SearchOptions, models: usize, pad: Option<u32>) -> Self {
         let penalised = options.repetition_penalty != 1.0;
         Normalization {
@@ -31,8 +32,8 @@ impl Normalization {
     }
 }
 
-/// Makes logits, or log-probabilities some of which were masked, into log-probabilities. If nothing
-/// is left, nothing changes.
+/// Turns logits, or partly masked log-probabilities, into log-probabilities. Does nothing if all
+/// are masked.
 pub(super) fn renormalize(row: &mut [f32]) {
     let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if !top.is_finite() {

@@ -1,20 +1,20 @@
-//! Every setting of the search, with the paper's defaults.
+//! The settings of the search, with the paper's defaults.
 
 use super::{LengthPenalty, Shortlist};
 use crate::{Error, Result};
 use std::sync::Arc;
 
-/// When a beam search stops looking for better hypotheses; the three values and rules of
+/// When a beam search stops looking for better hypotheses, with the three values and rules of
 /// `transformers`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EarlyStopping {
-    /// When the best running hypothesis, at its present length, can't beat the worst finished one.
+    /// When the best running hypothesis, at its current length, cannot beat the worst finished one.
     #[default]
     No,
     /// As soon as there are as many finished hypotheses as beams.
     Yes,
     /// When no running hypothesis can beat the worst finished one at any length up to the limit:
-    /// exact but for the pruning of the beam.
+    /// exact except for the pruning of the beam.
     Never,
 }
 
@@ -49,17 +49,17 @@ impl<'de> serde::Deserialize<'de> for EarlyStopping {
     }
 }
 
-/// How a beam is kept.
+/// How finished hypotheses affect the beam.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BeamRule {
-    /// As `transformers` does: `k` hypotheses run until enough of them have ended.
+    /// As in `transformers`: `k` hypotheses keep running until enough have ended.
     #[default]
     Transformers,
-    /// As CTranslate2 does: as `transformers`, but padding is no word, and behind a forced first
+    /// As in CTranslate2: like `transformers`, but padding is not a word, and after a forced first
     /// token only the best candidate may be the end.
     Ctranslate2,
-    /// As Marian does: a hypothesis that ends leaves its place empty, and the search goes on until
+    /// As in Marian: a hypothesis that ends leaves its slot empty, and the search continues until
     /// none runs.
     Marian,
 }
@@ -73,7 +73,7 @@ pub struct Sampling {
     pub top_k: usize,
     /// Sample from the most likely tokens whose probabilities sum to this; 1 for all.
     pub top_p: f32,
-    /// The same seed draws the same tokens.
+    /// The random seed.
     pub seed: u64,
 }
 
@@ -86,63 +86,61 @@ impl Default for Sampling {
 /// All settings of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Hypotheses per sentence; 1 is greedy search.
+    /// The number of hypotheses per sentence; 1 is greedy search.
     pub beam: usize,
-    /// Translations to return, at most `beam`; with sampling, translations to draw.
+    /// The number of translations to return, at most `beam`; with sampling, the number to draw.
     pub nbest: usize,
     /// α of the length penalty.
     pub length_penalty: f32,
     /// The form of the length penalty.
     pub penalty: LengthPenalty,
-    /// How the beam is kept.
+    /// How finished hypotheses affect the beam.
     pub rule: BeamRule,
-    /// When to stop; [`BeamRule::Marian`] does not look at it.
+    /// When to stop; [`BeamRule::Marian`] ignores it.
     pub early_stopping: EarlyStopping,
-    /// The largest number of tokens more than the source has.
+    /// The maximum number of tokens beyond the length of the source.
     pub extra_length: usize,
-    /// The largest number of tokens, the end included, is this times the source's, rounded up; with
-    /// it, `extra_length` does not count.
+    /// The maximum number of tokens, including the end, as a multiple of the source's, rounded up;
+    /// overrides `extra_length`.
     pub length_factor: Option<f32>,
-    /// The largest number of tokens, the end included; without a value only `extra_length` limits
-    /// it.
+    /// The maximum number of tokens, including the end; if not set, only `extra_length` limits it.
     pub max_length: Option<usize>,
-    /// The smallest number of tokens before the end.
+    /// The minimum number of tokens before the end.
     pub min_length: usize,
-    /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise
-    /// the sentence is just cut.
+    /// Whether to force the end token at the length limit with log-probability 0, as Marian models
+    /// do; otherwise the sentence is truncated.
     pub forced_end: bool,
-    /// No n-gram of this length occurs twice; 0 allows all.
+    /// No n-gram of this order occurs twice; 0 allows all.
     pub no_repeat_ngram: usize,
-    /// What the log-probability of tokens already there is multiplied by, 1 changes nothing;
-    /// without a beam, what their logits are made smaller by, as in `transformers`.
+    /// The factor applied to the log-probabilities of tokens that have already occurred; 1 changes
+    /// nothing. Without a beam it applies to their logits, as in `transformers`.
     pub repetition_penalty: f32,
     /// Tokens that every translation begins with.
     pub prefix: Vec<u32>,
-    /// The token that comes first, at no cost, unless there is a prefix.
+    /// The first token, forced with log-probability 0, unless there is a prefix.
     pub forced_first: Option<u32>,
-    /// Tokens that never come; padding is always among them.
+    /// Tokens that are never generated; always includes padding.
     pub banned: Vec<u32>,
-    /// Sequences of tokens that never come: where all but the last have come, that one is banned.
+    /// Token sequences that are never generated: after all tokens but the last, the last is banned.
     pub banned_sequences: Vec<Vec<u32>>,
-    /// Whether the probabilities of what is left are made to sum to one again where tokens are
-    /// banned.
+    /// Whether to renormalise the remaining probabilities after bans.
     pub renormalize: bool,
-    /// The words that may come for a source sentence; all, if there is none. The softmax is over
-    /// those alone.
+    /// The words allowed for a source sentence; all, if there is none. The softmax only includes
+    /// these.
     pub shortlist: Option<Arc<Shortlist>>,
     /// Sample instead of searching.
     pub sampling: Option<Sampling>,
-    /// Whether hypotheses carry their attention over the source.
+    /// Whether to record the attention of hypotheses over the source.
     pub attention: bool,
-    /// The decoder layer whose attention that is; all of them if not given, each as of the step
-    /// that fits it.
+    /// The decoder layer whose attention to record; by default all, each from the step that matches
+    /// it.
     pub attention_layer: Option<usize>,
-    /// Whether characters that the vocabulary lacks are read as similar ones that it has, such as
-    /// `"` for `“`.
+    /// Whether to replace characters that the vocabulary lacks by similar ones that it has, such as
+    /// `“` by `"`.
     pub substitute: bool,
-    /// Sentences that take their steps together.
+    /// The number of sentences per batch.
     pub batch: usize,
-    /// The end of a sentence.
+    /// The end token.
     pub end: u32,
 }
 
@@ -234,7 +232,8 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// The most tokens, the end included, for a source of `n` tokens with its end.
+    /// The maximum number of tokens, including the end, for a source of `n` tokens including its
+    /// end.
     pub fn limit(&self, n: usize) -> usize {
         let by_source = match self.length_factor {
             Some(factor) => (factor * n as f32).ceil().max(1.0) as usize,

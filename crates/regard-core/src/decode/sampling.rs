@@ -1,10 +1,10 @@
-//! The choice of words from a row of log-probabilities: the best ones, or one by its probability.
+//! Selection from a row of log-probabilities: the best words, or a random draw.
 
 use super::Sampling;
 use regard_kernels::Key;
 
-/// The best `count` of `scores`, as (index, score), best first; of equal ones the lower index. −∞
-/// and NaN never come.
+/// The best `count` of `scores`, as (index, score), best first; ties go to the lower index. −∞ and
+/// NaN are never returned.
 pub(super) fn top_k(scores: &[f32], count: usize, found: &mut Vec<(u32, f32)>) {
     found.clear();
     found.reserve(count + 1);
@@ -23,7 +23,7 @@ pub(super) fn top_k(scores: &[f32], count: usize, found: &mut Vec<(u32, f32)>) {
     }
 }
 
-/// Draws a token by its probability among those that temperature, top-k and top-p leave.
+/// Draws a token from the distribution that temperature, top-k and top-p define.
 pub(super) fn draw(sampling: &Sampling, key: Key, step: usize, log_p: &[f32]) -> Option<u32> {
     let most = if sampling.top_k == 0 { log_p.len() } else { sampling.top_k };
     let mut words: Vec<(u32, f32)> = Vec::new();

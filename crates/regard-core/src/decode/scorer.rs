@@ -9,7 +9,7 @@
 //! | [`SamplingScorer`] | draws from whole rows |
 //! | [`ForcedScorer`](super::forced::ForcedScorer) | the given tokens of whole rows |
 //!
-//! The first two fall back on whole rows in the steps in which a processor does more than ban.
+//! The first two fall back to whole rows in steps where a processor does more than ban.
 
 use super::decoder::Decoder;
 use super::full_rows::FullRows;
@@ -22,15 +22,15 @@ use super::{Engine, Sampling, SearchOptions};
 use regard_kernels::{Bans, BestWords, ChosenRows, RowLists, Vocabulary, log_probabilities};
 use std::fmt::Debug;
 
-/// For each running hypothesis some words with their log-probabilities, best first.
+/// For each running hypothesis, candidate words with their log-probabilities, best first.
 pub(super) type Words = Lists<(u32, f32)>;
 
-/// Finds the words that hypotheses can be extended by.
+/// Finds candidate words to extend hypotheses with.
 pub(super) trait Scorer: Debug {
     /// Begins a batch of these source sentences.
     fn begin(&mut self, _: &Engine, _sources: &[&[u32]]) {}
 
-    /// Takes a step and fills `words`: for each of the `r` running hypotheses of all beams its best
+    /// Runs a step and fills `words`: for each of the `r` running hypotheses of all beams, its best
     /// `2k` words.
     fn score(
         &mut self,
@@ -41,7 +41,7 @@ pub(super) trait Scorer: Debug {
     );
 }
 
-/// Chooses the strategy of a search; `constrained` if its sentences have constraints.
+/// Chooses the strategy of a search; `constrained` if any sentence has constraints.
 pub(super) fn choose_scorer(
     options: &SearchOptions,
     decoder: &Decoder<'_>,
@@ -50,7 +50,7 @@ pub(super) fn choose_scorer(
 ) -> Box<dyn Scorer> {
     let config = decoder.engine(0).model().config();
     let rows = FullRows::new(options, config, normalization);
-    // Even if half of them end, the beam stays full.
+    // Even if half of the candidates are ends, the beam stays full.
     let full = FullRowScorer { rows, count: 2 * options.beam, found: Vec::new() };
     if let Some(sampling) = options.sampling {
         return Box::new(SamplingScorer { rows: full.rows, sampling, end: options.end });
@@ -65,7 +65,7 @@ pub(super) fn choose_scorer(
     }
 }
 
-/// One model over all its vocabulary.
+/// One model with its whole vocabulary.
 #[derive(Debug)]
 struct BestWordsScorer {
     full: FullRowScorer,
@@ -96,13 +96,13 @@ impl Scorer for BestWordsScorer {
     }
 }
 
-/// One model over the words of a shortlist.
+/// One model with a shortlist.
 #[derive(Debug)]
 struct ShortlistScorer {
     full: FullRowScorer,
     /// The rows of the output matrix for the words of the batch, and their bias.
     table: Option<(ChosenRows, Option<Vec<f32>>)>,
-    /// For each hypothesis the words of its sentence, as places among those of the batch.
+    /// For each hypothesis, the words of its sentence, as indices into the words of the batch.
     places: Lists<u32>,
     /// Their logits, then their log-probabilities.
     log_p: Vec<f32>,
@@ -162,7 +162,7 @@ impl Scorer for ShortlistScorer {
 #[derive(Debug)]
 struct FullRowScorer {
     rows: FullRows,
-    /// Words for each hypothesis.
+    /// The number of words for each hypothesis.
     count: usize,
     found: Vec<(u32, f32)>,
 }
@@ -198,12 +198,12 @@ impl Scorer for FullRowScorer {
     }
 }
 
-/// One word of each whole row, by its probability.
+/// Samples one word from each whole row.
 #[derive(Debug)]
 struct SamplingScorer {
     rows: FullRows,
     sampling: Sampling,
-    /// Comes where nothing else can.
+    /// Used if no other word is possible.
     end: u32,
 }
 

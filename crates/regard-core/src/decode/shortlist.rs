@@ -1,9 +1,9 @@
-//! The words that a source sentence makes likely: with a shortlist, the output matrix is multiplied
-//! for those alone.
+//! Lexical shortlists: the words that a source sentence makes likely. The output layer is computed
+//! for these only.
 //!
-//! The lists come from the training corpus, by the word translation probabilities of Brown and
-//! others' first model (1993). A file is a line for each source word: its number, a tab, and the
-//! numbers of target words.
+//! The lists are learned from the training corpus, with the word translation probabilities of IBM
+//! model 1 (Brown et al., 1993). A file has a line for each source word: its id, a tab, and the ids
+//! of target words.
 
 use super::lists::Lists;
 use crate::replace::replace;
@@ -14,28 +14,27 @@ use std::path::Path;
 
 const HEADER: &str = "# regard shortlist";
 
-/// How often the probabilities are estimated anew.
+/// The number of EM iterations.
 const ROUNDS: usize = 4;
 
-/// For each source word the target words that may come, and some that always may.
+/// For each source word, the allowed target words, and some that are always allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortlist {
     source_words: usize,
     target_words: usize,
     always: Vec<u32>,
-    /// By source word, as far as there are any.
+    /// Indexed by source word; may be shorter than the vocabulary.
     lists: Lists<u32>,
-    /// Whether the words of the source may come themselves, which one vocabulary for both sides
-    /// allows.
+    /// Whether source words are themselves allowed, which requires a joint vocabulary.
     with_source: bool,
 }
 
-/// How long the lists are.
+/// The size of the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortlistSize {
-    /// The most frequent target words, which always may come.
+    /// The number of most frequent target words, which are always allowed.
     pub frequent: usize,
-    /// The likeliest target words of each source word.
+    /// The number of likeliest target words for each source word.
     pub per_word: usize,
 }
 
@@ -45,7 +44,7 @@ impl Default for ShortlistSize {
     }
 }
 
-/// A target word's probability under a source word, and what it has been counted this round.
+/// The probability of a target word given a source word, and its expected count in this iteration.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     probability: f32,
@@ -53,8 +52,8 @@ struct Entry {
 }
 
 impl Shortlist {
-    /// Learns the lists from pairs of sentences over vocabularies of this many source and target
-    /// words.
+    /// Learns the lists from pairs of sentences over vocabularies of these numbers of source and
+    /// target words.
     pub fn learn(pairs: &[(&[u32], &[u32])], vocabularies: (usize, usize), size: ShortlistSize) -> Self {
         let (source_words, target_words) = vocabularies;
         let inside = |pair: &&(&[u32], &[u32])| {
@@ -76,13 +75,13 @@ impl Shortlist {
         Shortlist { source_words, target_words, always, lists, with_source: false }
     }
 
-    /// Lists by source word, for vocabularies of this many source and target words; ids that the
-    /// target lacks are left out. They lie end to end in the second vector, and the first says
-    /// where each begins and where the last one ends. `with_source`: words of the source may come
-    /// themselves, which one vocabulary for both sides allows.
+    /// Lists by source word, for vocabularies of these numbers of source and target words; ids
+    /// outside the target vocabulary are dropped. The lists are contiguous in the second vector;
+    /// the first has the start of each, plus the end of the last. With `with_source`, source words
+    /// are themselves allowed, which requires a joint vocabulary.
     ///
     /// # Panics
-    /// If the ends do not ascend from 0 to the number of ids.
+    /// If the offsets do not ascend from 0 to the number of ids.
     pub fn new(
         vocabularies: (usize, usize),
         always: impl Iterator<Item = u32>,
@@ -98,7 +97,7 @@ impl Shortlist {
         Shortlist { source_words, target_words, always: always.filter(inside).collect(), lists, with_source }
     }
 
-    /// The words that may come for a source sentence, ascending, into `to`.
+    /// The words allowed for a source sentence, ascending, into `to`.
     pub fn words(&self, source: &[u32], to: &mut Vec<u32>) {
         to.clear();
         to.extend_from_slice(&self.always);
@@ -112,7 +111,7 @@ impl Shortlist {
         to.dedup();
     }
 
-    /// The words that always may come, ascending.
+    /// The words that are always allowed, ascending.
     pub fn always(&self) -> &[u32] {
         &self.always
     }
@@ -122,12 +121,12 @@ impl Shortlist {
         self.lists.get(source as usize).unwrap_or_default()
     }
 
-    /// How many words the vocabularies have that it was made for: source, target.
+    /// The sizes of the vocabularies that it was made for: source, target.
     pub fn vocabularies(&self) -> (usize, usize) {
         (self.source_words, self.target_words)
     }
 
-    /// Writes it; the old file stays until the new one is whole.
+    /// Saves it atomically: the old file stays until the new one is complete.
     pub fn save(&self, path: &Path) -> Result<()> {
         replace(path, |file| {
             writeln!(file, "{HEADER}\t{}\t{}", self.source_words, self.target_words)?;
@@ -178,7 +177,7 @@ impl Shortlist {
             }
         }
         let always = lists.remove("*").unwrap_or_default();
-        // No list beyond the last that is there: a header alone must not take memory.
+        // Size by the largest listed word: a header alone must not allocate memory.
         let most = lists.keys().filter_map(|w| number(w)).max().map_or(0, |w| w + 1);
         let mut found = vec![Vec::new(); most];
         for (word, list) in lists {
@@ -191,16 +190,16 @@ impl Shortlist {
     }
 }
 
-/// The target words of all sentences of a batch, ascending; each sentence has some of them.
+/// The target words of all sentences of a batch, ascending; each sentence has a subset of them.
 #[derive(Debug)]
 pub(super) struct BatchShortlist {
     words: Vec<u32>,
-    /// For each sentence the places of its words in `words`, ascending.
+    /// For each sentence, the indices of its words in `words`, ascending.
     sentences: Vec<Vec<u32>>,
 }
 
 impl BatchShortlist {
-    /// For these source sentences; the words `always` can come in each.
+    /// The shortlist of these source sentences; the words in `always` are allowed in each.
     pub(super) fn new(list: &Shortlist, sources: &[&[u32]], always: &[u32]) -> Self {
         let sentence = |source: &&[u32]| {
             let mut words = Vec::new();
@@ -215,7 +214,7 @@ impl BatchShortlist {
         words.sort_unstable();
         words.dedup();
         for word in sentences.iter_mut().flatten() {
-            // It is there: all of them are.
+            // Always found: `words` contains all of them.
             *word = words.binary_search(word).unwrap_or_default() as u32;
         }
         BatchShortlist { words, sentences }
@@ -226,18 +225,18 @@ impl BatchShortlist {
         &self.words
     }
 
-    /// The words of one sentence, as places in [`Self::words`].
+    /// The words of one sentence, as indices into [`Self::words`].
     pub(super) fn of(&self, sentence: usize) -> &[u32] {
         &self.sentences[sentence]
     }
 
-    /// Which of the sentence's words this is.
+    /// The index of a word among those of the sentence.
     pub(super) fn find(&self, sentence: usize, word: u32) -> Option<usize> {
         let place = self.words.binary_search(&word).ok()? as u32;
         self.of(sentence).binary_search(&place).ok()
     }
 
-    /// Leaves only the words of the sentence in a row over the whole vocabulary.
+    /// Masks all but the words of the sentence in a row over the whole vocabulary.
     pub(super) fn mask_others(&self, sentence: usize, log_p: &mut [f32]) {
         let mut listed =
             self.of(sentence).iter().map(|&place| self.words[place as usize] as usize).peekable();
@@ -257,9 +256,9 @@ fn write_list(file: &mut impl Write, word: &str, list: &[u32]) -> std::io::Resul
     writeln!(file)
 }
 
-/// The probabilities of target words under each source word, by expectation and maximisation. A
-/// source word that is never seen stands behind the others: it is in every sentence, and takes what
-/// belongs to none of them.
+/// The probabilities of target words given each source word, by expectation-maximisation. An
+/// additional source word, the null word, comes after the others: it is in every sentence, and
+/// accounts for target words that match none of them.
 fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap<u32, Entry>> {
     let null_word = source_words as u32;
     let mut table: Vec<HashMap<u32, Entry>> = vec![HashMap::new(); source_words + 1];
@@ -271,7 +270,7 @@ fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap
     }
     let mut shares = Vec::new();
     for _ in 0..ROUNDS {
-        // Added up in the order of the pairs, so that the result is always the same.
+        // Add in the order of the pairs, so that the result is deterministic.
         let mut totals = vec![0.0f32; source_words + 1];
         for (source, target) in pairs {
             for t in *target {
@@ -289,7 +288,7 @@ fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap
         }
         for (entries, total) in table.iter_mut().zip(totals) {
             for entry in entries.values_mut() {
-                // Nothing is quite impossible: a sum of zeros could not be divided by.
+                // A lower bound, so that no sum to divide by is zero.
                 *entry = Entry { probability: (entry.count / total).max(1e-12), count: 0.0 };
             }
         }
@@ -298,9 +297,9 @@ fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap
     table
 }
 
-/// The words that each source word becomes, likeliest first, with their probabilities of at least
-/// `least`: Brown and others' first model, learned from pairs of sentences over `source_words` words
-/// and any number of target words. Ids must be below `source_words` on the source side.
+/// The translations of each source word, likeliest first, with their probabilities of at least
+/// `least`: IBM model 1 (Brown et al.), learned from pairs of sentences over `source_words` source
+/// words and any number of target words. Source ids must be below `source_words`.
 ///
 /// ```
 /// use regard_core::decode::word_translations;
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!(words, [5, 12]);
         list.words(&[3, 0, 3], &mut words);
         assert_eq!(words, [5, 10, 13]);
-        // Never seen, and not even in the vocabulary.
+        // One word that never occurred, and one outside the vocabulary.
         list.words(&[4, 99], &mut words);
         assert_eq!(words, [5]);
         assert_eq!(list, learned(size));

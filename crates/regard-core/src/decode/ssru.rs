@@ -6,8 +6,8 @@ use crate::model::SsruLayer;
 use regard_kernels::ssru_step;
 
 impl Pass<'_> {
-    /// The outputs of the step's tokens. Each reads the state of the token before it, the last but
-    /// one of its rows, and leaves its own.
+    /// The outputs of the step's tokens. Each reads the state of the token before it, the second to
+    /// last of its rows, and writes its own.
     pub(super) fn ssru_states(&mut self, candidates: Tensor, forget: Tensor, layer: &SsruLayer) -> Tensor {
         let Pass { engine, workspace, input: Input::Step(step, cache), .. } = self else {
             unreachable!("an encoder has no SSRU")

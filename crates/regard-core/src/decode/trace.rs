@@ -1,9 +1,8 @@
-//! What a model computes on the way to its next word, recorded, and the same with parts switched
-//! off.
+//! Records what a model computes on the way to its next word, optionally with parts switched off.
 //!
-//! [`Tracer`] runs the layers with the kernels of decoding. Attention alone is computed here in
-//! plain loops, because the kernels do not keep scores and have no parts that can be switched off;
-//! a test holds both to the same weights and probabilities.
+//! [`Tracer`] runs the layers with the kernels of decoding. Only attention is computed here in
+//! plain loops, because the kernels do not keep scores and cannot switch parts off; a test checks
+//! that both give the same weights and probabilities.
 
 mod attention;
 
@@ -25,27 +24,27 @@ use regard_kernels::{Mat, MatMut, RowScratch, Team, log_probabilities};
 /// Parts of a model that are switched off; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ablation {
-    /// The vectors of positions, absolute or relative.
+    /// Position vectors, absolute or relative.
     pub positions: bool,
-    /// The division of scores by √d_k.
+    /// The division of the scores by √d_k.
     pub scale: bool,
-    /// The mask of self-attention: tokens see those behind them.
+    /// The mask of self-attention: without it, tokens see those after them.
     pub mask: bool,
-    /// Heads, by kind, layer and number: their output is zero.
+    /// Heads, by kind, layer and index: their output is zero.
     pub heads: Vec<(AttentionKind, usize, usize)>,
 }
 
-/// Numbers, row by row.
+/// A matrix in row-major order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
-    /// How many numbers a row has.
+    /// The number of columns.
     pub columns: usize,
-    /// All rows, one behind the other.
+    /// The elements, row by row.
     pub data: Vec<f32>,
 }
 
 impl Matrix {
-    /// Its rows.
+    /// The rows.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.data.chunks_exact(self.columns.max(1))
     }
@@ -53,7 +52,7 @@ impl Matrix {
     /// Row `i`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn row(&self, i: usize) -> &[f32] {
         &self.data[i * self.columns..][..self.columns]
     }
@@ -64,27 +63,27 @@ impl Matrix {
     }
 }
 
-/// The vectors that the tokens of one side begin with.
+/// The input vectors of the tokens of one side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmbeddingTrace {
     /// The embeddings, multiplied by `scale`: `[n, d]`.
     pub words: Matrix,
     /// √d, or 1 for a model that does not scale.
     pub scale: f32,
-    /// What is added for the positions, `[n, d]`, unless the model adds nothing.
+    /// The position vectors, `[n, d]`, if the model adds any.
     pub positions: Option<Matrix>,
-    /// What the first layer reads.
+    /// The input of the first layer.
     pub output: Matrix,
 }
 
-/// A decoder's simpler simple recurrent unit, which replaces self-attention.
+/// The SSRU (simpler simple recurrent unit) of a decoder, which replaces self-attention.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SsruTrace {
     /// W·x of each token: `[m, d]`.
     pub candidate: Matrix,
     /// The forget gates, between 0 and 1.
     pub forget: Matrix,
-    /// What is remembered after each token.
+    /// The state after each token.
     pub state: Matrix,
     /// relu of the state.
     pub output: Matrix,
@@ -97,7 +96,7 @@ pub struct SsruTrace {
 pub struct FeedForwardTrace {
     /// After the activation, and after its product with the gate if there is one: `[n, d_ff]`.
     pub hidden: Matrix,
-    /// Back at the width of the model.
+    /// The output, at the width of the model.
     pub output: Matrix,
     /// After the residual connection and the norm.
     pub result: Matrix,
@@ -106,7 +105,7 @@ pub struct FeedForwardTrace {
 /// One layer of a stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerTrace {
-    /// Self-attention, if tokens exchange information in this way.
+    /// Self-attention, if the layer has it.
     pub attention: Option<AttentionTrace>,
     /// An SSRU, in decoders that have one.
     pub ssru: Option<SsruTrace>,
@@ -116,21 +115,21 @@ pub struct LayerTrace {
     pub feed_forward: FeedForwardTrace,
 }
 
-/// What one pass through a stack left behind.
+/// The trace of one pass through a stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StackTrace {
-    /// Where it begins.
+    /// The embedding.
     pub embedding: EmbeddingTrace,
     /// The requested layer.
     pub layer: LayerTrace,
 }
 
-/// The distribution of the word at one place of a translation.
+/// The distribution of the next word at one position of a translation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextWord {
     /// The most probable words and their log-probabilities, best first.
     pub best: Vec<(u32, f32)>,
-    /// The log-probability of the word that comes there, if one does.
+    /// The log-probability of the given word, if there is one.
     pub given: Option<f32>,
 }
 
@@ -146,7 +145,7 @@ pub struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Encodes a source sentence with its end token; `layer` is the one that is recorded, of both
+    /// Encodes a source sentence with its end token; `layer` is the layer to record, in both
     /// stacks.
     pub fn new(engine: &'a Engine, source: &[u32], ablation: Ablation, layer: usize) -> Result<Self> {
         if source.is_empty() {
@@ -165,14 +164,14 @@ impl<'a> Tracer<'a> {
         Ok(Tracer { inference, cache, ablation, source: source.to_vec(), layer, encoder })
     }
 
-    /// What the encoder did.
+    /// The trace of the encoder.
     pub fn encoder(&self) -> &StackTrace {
         &self.encoder
     }
 
-    /// Reads a translation, or the beginning of one, without its end. Returns what the decoder did,
-    /// and the `count` most probable words at each place, the one behind the last token included,
-    /// where `next` comes if it is known.
+    /// Reads a translation, or the beginning of one, without its end. Returns the trace of the
+    /// decoder, and the `count` most probable words at each position, including the one after the
+    /// last token, where `next` is the given word if known.
     pub fn decode(
         &mut self,
         target: &[u32],
@@ -185,8 +184,8 @@ impl<'a> Tracer<'a> {
         Ok((trace, words))
     }
 
-    /// Extends a translation by its most probable words until its end, which is added, or until its
-    /// limit of length, or until `wanted` is false. Banned words do not come.
+    /// Extends a translation by its most probable words until its end token, which is added, the
+    /// length limit, or until `wanted` returns false. Skips banned words.
     pub fn extend(
         &mut self,
         target: &mut Vec<u32>,
@@ -211,17 +210,17 @@ impl<'a> Tracer<'a> {
         Ok(())
     }
 
-    /// The most probable word behind a target that is not banned.
+    /// The most probable word after a target that is not banned.
     fn likeliest(&mut self, target: &[u32], options: &SearchOptions) -> Result<u32> {
         let (output, _) = self.pass(target, None)?;
         let last = output.rows().last().unwrap_or_default();
-        // Not all of these are banned, unless all words are.
+        // At least one of these is allowed, unless all words are banned.
         let found = self.next_word(last, 1 + options.banned.len(), None);
         let allowed = found.best.iter().find(|(id, _)| !options.banned.contains(id));
         Ok(allowed.map_or(options.end, |(id, _)| *id))
     }
 
-    /// The decoder over the start token and a target: its output `[m + 1, d]`.
+    /// Runs the decoder over the start token and a target: its output is `[m + 1, d]`.
     fn pass(&mut self, target: &[u32], layer: Option<usize>) -> Result<(Matrix, StackTrace)> {
         let engine = self.inference.engine;
         let read = [&[engine.model().config().start()], target].concat();
@@ -234,11 +233,11 @@ impl<'a> Tracer<'a> {
         Ok((pass.matrix(x), pass.trace))
     }
 
-    /// The distribution that one row of the decoder's output gives.
+    /// The distribution for one row of the decoder's output.
     fn next_word(&self, x: &[f32], count: usize, given: Option<u32>) -> NextWord {
         let engine = self.inference.engine;
         let table = engine.matrix(engine.model().output());
-        // Padding, the last word, is never said.
+        // Padding, the last word, is never generated.
         let words = engine.model().config().output_words();
         let (mut log_p, mut scratch) = (vec![0.0; table.outputs()], RowScratch::default());
         let x = table.rows(Mat::new(x, 1, x.len()), &mut scratch);
@@ -257,24 +256,24 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// The sub-layer that is under way.
+/// The current sub-layer.
 #[derive(Clone, Copy, PartialEq)]
 enum SubLayer {
     Attention,
     Cross,
     Ssru,
     FeedForward,
-    /// A recurrent or convolutional one.
+    /// Recurrent or convolutional.
     Other,
 }
 
-/// A pass that is recorded.
+/// A pass being recorded.
 struct TracedPass<'p> {
     pass: Pass<'p>,
     ablation: &'p Ablation,
-    /// The layer that is recorded.
+    /// The layer to record.
     wanted: Option<usize>,
-    /// The layer that is under way; none while tokens are embedded.
+    /// The current layer; `None` during the embedding.
     layer: Option<usize>,
     sub_layer: Option<SubLayer>,
     trace: StackTrace,
@@ -294,13 +293,13 @@ impl<'p> TracedPass<'p> {
         Matrix::of(self.pass.workspace.mat(x))
     }
 
-    /// A value made of these numbers.
+    /// A tensor with these values.
     fn tensor(&mut self, numbers: &Matrix) -> Tensor {
         let rows = numbers.rows().len();
         self.pass.workspace.make(rows, numbers.columns, |_, y| y.copy_from_slice(&numbers.data))
     }
 
-    /// Where the result of the sub-layer that is under way goes.
+    /// Records the result of the current sub-layer.
     fn end_sub_layer(&mut self, x: Tensor) {
         let ended = self.sub_layer.take();
         if !self.recorded() {
@@ -394,7 +393,7 @@ impl Executor for TracedPass<'_> {
             gates.data.iter_mut().for_each(|z| *z = 1.0 / (1.0 + (-*z).exp()));
             let (candidate, output) = (self.matrix(candidates), self.matrix(y));
             let state = match &mut self.pass.input {
-                // The rows of a cache are those of the tokens, one after the other.
+                // The rows of the cache are in the order of the tokens.
                 Input::Step(_, cache) => {
                     let states = cache.steps(layer.layer).mat();
                     Matrix::of(states.rows_from(0, output.rows().len()))
@@ -461,7 +460,7 @@ impl Executor for TracedPass<'_> {
     }
 }
 
-/// Which side a kind of attention takes its queries from.
+/// The side that provides the queries of an attention.
 fn side_of(kind: AttentionKind) -> Side {
     match kind {
         AttentionKind::Encoder => Side::Source,

@@ -4,8 +4,8 @@ use super::{Engine, SearchOptions};
 use crate::model::{Positions, Transformer};
 use crate::{Error, Result};
 
-/// Sentences and their translations are in the vocabularies, and no longer than the models can
-/// read.
+/// Checks that sentences and their translations are within the vocabularies and the length limits
+/// of the models.
 pub(super) fn check_pairs(
     engines: &[&Engine],
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -28,7 +28,7 @@ pub(super) fn check_pairs(
     Ok(())
 }
 
-/// There are as many weights as the model has.
+/// Checks the number of weights.
 pub(super) fn check_weights(model: &Transformer, weights: &[f32]) -> Result<()> {
     let (has, needs) = (weights.len(), model.parameters().len());
     if has == needs {
@@ -37,7 +37,7 @@ pub(super) fn check_weights(model: &Transformer, weights: &[f32]) -> Result<()> 
     Err(Error::Input { operation: "search", message: format!("{has} weights for a model of {needs}") })
 }
 
-/// Models, sentences and options fit together.
+/// Checks that models, sentences and options are compatible.
 pub(super) fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> Result<()> {
     options.validate()?;
     let refuse = |message| Err(Error::Input { operation: "search", message });

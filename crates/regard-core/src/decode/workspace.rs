@@ -1,4 +1,4 @@
-//! The buffers of a pass through a stack: they are kept, so that a step allocates nothing.
+//! The buffers of a pass through a stack: they are reused, so that a step allocates nothing.
 
 use super::lists::Lists;
 use regard_kernels::{Mat, RowScratch, Scratch};
@@ -6,13 +6,13 @@ use regard_kernels::{Mat, RowScratch, Scratch};
 /// A value of this pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tensor {
-    /// In the workspace, by number.
+    /// An index into the workspace.
     Value(usize),
     /// The encoder's output, which layers read through the keys and values in the cache.
     Source,
 }
 
-/// A value that lives until its layer is over; its memory is kept for the next one.
+/// A value that lives until its layer ends; its memory is reused.
 #[derive(Debug, Default)]
 struct Value {
     rows: usize,
@@ -20,30 +20,30 @@ struct Value {
     data: Vec<f32>,
 }
 
-/// Everything that a pass writes to beside the cache.
+/// Everything that a pass writes to besides the cache.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     values: Vec<Value>,
     used: usize,
-    /// Of attention over whole sentences.
+    /// Scratch memory of attention over whole sentences.
     pub(super) attention: Scratch,
-    /// One operation's own, of any length.
+    /// Scratch memory of one operation.
     pub(super) scratch: Vec<f32>,
-    /// The rows of a matrix multiplication's input in 8 bits.
+    /// The quantized rows of a matmul's input.
     pub(super) quantized: RowScratch,
-    /// Of recurrent layers: the states, and for each step what it leaves behind.
+    /// For recurrent layers: the states, and what each step saves.
     pub(super) states: (Vec<f32>, Vec<f32>),
-    /// The cache rows inside of a window.
+    /// The cache rows inside a window.
     pub(super) windowed: Lists<u32>,
 }
 
 impl Workspace {
-    /// Begins a pass: no value is needed any more.
+    /// Begins a pass: discards all values.
     pub(super) fn clear(&mut self) {
         self.used = 0;
     }
 
-    /// A new value `[rows, cols]`, filled by `fill`, which sees the others.
+    /// A new value `[rows, cols]`, filled by `fill`, which can read the others.
     pub(super) fn make(
         &mut self,
         rows: usize,
@@ -65,7 +65,7 @@ impl Workspace {
         Tensor::Value(at)
     }
 
-    /// A layer is over: of its values only `x` is needed.
+    /// Ends a layer: discards all its values except `x`.
     pub(super) fn keep(&mut self, x: Tensor) -> Tensor {
         let Tensor::Value(i) = x else { return x };
         self.values.swap(0, i);
@@ -78,12 +78,12 @@ impl Workspace {
         mat(&self.values, x)
     }
 
-    /// The numbers of a value, row by row.
+    /// The elements of a value, in row-major order.
     pub(super) fn data(&self, x: Tensor) -> &[f32] {
         self.mat(x).data()
     }
 
-    /// A value beside the memory that a matrix multiplication with it needs.
+    /// A value along with the scratch memory that a matmul with it needs.
     pub(super) fn operand(&mut self, x: Tensor) -> (Mat<'_>, &mut RowScratch) {
         (mat(&self.values, x), &mut self.quantized)
     }

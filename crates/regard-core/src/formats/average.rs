@@ -1,4 +1,4 @@
-//! The average of the weights of several models.
+//! Averages the weights of several models.
 
 use super::Model;
 use crate::model::{ModelConfig, Positions};
@@ -6,22 +6,22 @@ use crate::{Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The model whose weights are the mean of those of the folders' models; the rest is that of the
-/// first.
+/// The model whose weights are the mean of those of the folders' models; everything else comes from
+/// the first.
 ///
-/// Refuses models of different shapes or vocabularies, naming both folders.
+/// Rejects models of different shapes or vocabularies, naming both folders.
 pub fn average(folders: &[PathBuf]) -> Result<Model> {
     average_with(folders, Model::load)
 }
 
-/// The same of models that `load` reads, whatever the paths are.
+/// The same for models that `load` reads from any paths.
 pub fn average_with(paths: &[PathBuf], load: impl Fn(&Path) -> Result<Model>) -> Result<Model> {
     let Some((first, others)) = paths.split_first() else {
         return Err(Error::config("average", "at least one model folder is needed"));
     };
     let mut model = load(first)?;
     let words = model.transformer.config().target_vocabulary;
-    // Taken out, so that no more than the sum and one model are in memory.
+    // Take the weights out, so that only the sum and one model are in memory.
     let mut sum: Vec<f64> = std::mem::take(&mut model.weights).into_iter().map(f64::from).collect();
     let mut bias = vec![0f64; words];
     add(&mut bias, model.transformer.output_bias().unwrap_or_default());
@@ -46,13 +46,13 @@ fn add(sum: &mut [f64], values: &[f32]) {
     sum.iter_mut().zip(values).for_each(|(sum, &x)| *sum += f64::from(x));
 }
 
-/// What keeps two models from being averaged.
+/// The difference that prevents averaging two models.
 fn difference(a: &Model, b: &Model) -> Option<String> {
     let fields = |config: &ModelConfig| {
-        // Dropout makes no difference once a model is trained.
+        // Dropout does not matter after training.
         let mut config =
             ModelConfig { dropout: 0.0, attention_dropout: 0.0, activation_dropout: 0.0, ..config.clone() };
-        // Positions that are computed have no weights that end somewhere.
+        // Computed positions have no weights, so their maximum length does not matter.
         if config.positions != Positions::Learned {
             config.max_positions = 0;
         }

@@ -1,8 +1,8 @@
 //! Files that may be compressed with gzip or zstd, read whole ([`FileBytes`]) or as a stream
 //! ([`decompress`]).
 //!
-//! What a compressed file that is read whole may unpack to is bounded: [`LARGEST_RATIO`] times its
-//! own size plus [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published
+//! The unpacked size of a compressed file that is read whole is bounded: [`LARGEST_RATIO`] times
+//! its own size plus [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published
 //! folders unpack to less than ten times their size.
 
 use crate::{Error, Result, bounded};
@@ -13,20 +13,20 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The most bytes that any compressed file may unpack to.
+/// The maximum unpacked size of any compressed file.
 pub const LARGEST: u64 = 4 << 30;
-/// How many times its own size a compressed file may unpack to.
+/// The maximum ratio of unpacked to compressed size.
 pub const LARGEST_RATIO: u64 = 64;
-/// What every compressed file may unpack to, whatever its size.
+/// The unpacked size that is always allowed, whatever the compressed size.
 pub const ALWAYS_ALLOWED: u64 = 1 << 20;
 
-/// What is wrong with a file that ends too early.
+/// The error for a truncated file.
 const CUT: &str = "the file is cut off";
 
-/// The endings of compressed files.
+/// The extensions of compressed files.
 const ENDINGS: [&str; 2] = [".gz", ".zst"];
 
-/// A file's name without the ending of a compressed file.
+/// A file name without the extension of a compressed file.
 pub fn without_ending(name: &str) -> &str {
     ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
@@ -36,13 +36,12 @@ pub fn without_ending(name: &str) -> &str {
 pub enum FileBytes {
     /// The file itself.
     Mapped(Arc<Mapped>),
-    /// What was in it, and its own size.
+    /// The unpacked contents, and the size of the file itself.
     Unpacked(Vec<u8>, usize),
 }
 
 impl FileBytes {
-    /// Opens a regular file. Whether it is compressed is seen from its first bytes, not from its
-    /// name.
+    /// Opens a regular file. Its first bytes, not its name, determine whether it is compressed.
     pub fn open(path: &Path) -> Result<Self> {
         bounded::check_regular(path)?;
         let map = Mapped::open(path).map_err(|e| Error::io(path, e))?;
@@ -65,8 +64,9 @@ impl FileBytes {
         }
     }
 
-    /// The most bytes that compressed parts of it may unpack to: by the size of the file itself, so
-    /// that an archive in a compressed file may not unpack to more than the archive alone.
+    /// The maximum unpacked size of compressed parts of it: determined by the size of the file
+    /// itself, so that an archive in a compressed file may not unpack to more than the archive
+    /// alone.
     pub fn most_unpacked(&self) -> u64 {
         match self {
             FileBytes::Mapped(map) => most_unpacked(map.bytes().len()),
@@ -83,7 +83,7 @@ enum Compression {
 }
 
 impl Compression {
-    /// Seen from the first bytes of a file.
+    /// Detects the compression from the first bytes of a file.
     fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Compression::Gzip),
@@ -93,12 +93,12 @@ impl Compression {
     }
 }
 
-/// The most bytes that a compressed file of this size may unpack to.
+/// The maximum unpacked size of a compressed file of this size.
 pub fn most_unpacked(size: usize) -> u64 {
     (size as u64).saturating_mul(LARGEST_RATIO).saturating_add(ALWAYS_ALLOWED).min(LARGEST)
 }
 
-/// What is in a compressed file; `None` if it is not compressed.
+/// Unpacks a compressed file; `None` if it is not compressed.
 pub fn unpack(file: &[u8]) -> Option<std::result::Result<Vec<u8>, String>> {
     let most = most_unpacked(file.len());
     Compression::of(file).map(|compression| match compression {
@@ -107,7 +107,7 @@ pub fn unpack(file: &[u8]) -> Option<std::result::Result<Vec<u8>, String>> {
     })
 }
 
-/// What is in a file, compressed or not, as a stream.
+/// A stream of the contents of a file, compressed or not.
 pub fn decompress(mut file: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
     Ok(match Compression::of(file.fill_buf()?) {
         None => Box::new(file),
@@ -116,7 +116,7 @@ pub fn decompress(mut file: impl BufRead + 'static) -> io::Result<Box<dyn BufRea
     })
 }
 
-/// At most `most` bytes; the memory grows with what is there, not with what a header announces.
+/// Reads at most `most` bytes; memory grows with the actual data, not with what a header announces.
 fn read_bounded(reader: impl Read, most: u64, kind: &str) -> std::result::Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| match e.to_string() {
@@ -130,12 +130,12 @@ fn read_bounded(reader: impl Read, most: u64, kind: &str) -> std::result::Result
     Ok(bytes)
 }
 
-/// A zstd frame that holds no data, such as `pzstd` writes.
+/// Whether this is a zstd frame without data, such as `pzstd` writes.
 fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// All frames of a zstd file; the decoder of `ruzstd` knows one frame at a time.
+/// All frames of a zstd file; the decoder of `ruzstd` handles one frame at a time.
 struct Zstd<R> {
     file: R,
     decoder: FrameDecoder,
@@ -153,7 +153,8 @@ impl<R: BufRead> Zstd<R> {
             if self.file.fill_buf()?.is_empty() {
                 return Ok(false);
             }
-            // Four bytes of magic may straddle the buffer, so they are read and put back in front.
+            // The four bytes of magic may straddle the buffer, so read them and chain them in
+            // front.
             let mut magic = [0; 4];
             self.file.read_exact(&mut magic)?;
             if is_skippable(&magic) {
@@ -201,7 +202,7 @@ fn damaged(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("damaged zstd data: {error}"))
 }
 
-/// The innermost of the decoder's errors: the text of the others is that of Rust's debugging.
+/// The innermost of the decoder's errors: the others only have debug output as text.
 fn undecoded(error: impl std::error::Error + 'static) -> io::Error {
     let mut inner: &(dyn std::error::Error + 'static) = &error;
     while let Some(source) = inner.source() {
@@ -263,7 +264,7 @@ mod tests {
             let message = unpack(&bytes).unwrap().unwrap_err();
             assert_eq!(message, format!("damaged {kind} data: the file is cut off"));
         }
-        // Wherever a file is cut.
+        // Truncated anywhere.
         let whole = zstd(&b"one two three ".repeat(99));
         for length in 4..whole.len() {
             let message = unpack(&whole[..length]).unwrap().unwrap_err();

@@ -1,8 +1,8 @@
 //! Folders of families other than Marian's, as `transformers` writes them: M2M100 and NLLB-200
 //! (`m2m_100`), mBART-50 (`mbart`), T5 and MADLAD-400 (`t5`).
 //!
-//! Weights and configuration are nearly MarianMT's. What differs is the tokenizer: one vocabulary
-//! for all languages, whose ids are not those of the `.spm` file, and tokens of languages.
+//! Weights and configuration are almost the same as MarianMT's. The tokenizer differs: one
+//! vocabulary for all languages, whose ids are not those of the `.spm` file, and language tokens.
 
 use super::TOKENIZER_CONFIG;
 use super::json::Keys;
@@ -32,19 +32,19 @@ pub(super) enum Family {
 const SPM: &str = "sentencepiece.bpe.model";
 const VOCABULARY: &str = "vocab.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
-/// The key of our own folders that says where the tokens of languages stand.
+/// The key in our own folders for the position of language tokens.
 pub(super) const PLACEMENT: &str = "language_placement";
-/// The keys of our own folders that say whether source texts end with an end token, and the id of
-/// what they begin with.
+/// The keys in our own folders for whether source texts end with an end token, and for the id that
+/// they begin with.
 pub(super) const SOURCE_END: &str = "source_end";
 pub(super) const SOURCE_BEGIN: &str = "source_begin";
-/// The key of our own folders that lists the tokens around terms, if the model is trained with them.
+/// The key in our own folders that lists the term tokens, if the model is trained with them.
 pub(super) const TERMS: &str = "term_tokens";
-/// The key under which a folder lists tokens that are not text.
+/// The key under which a folder lists special tokens.
 pub(super) const LISTED: &str = "additional_special_tokens";
 
-/// The languages of M2M100 and of its models for WMT21, in the order of their ids: its folders name
-/// the list and leave out what is in it.
+/// The languages of M2M100 and of its WMT21 models, in the order of their ids: its folders name the
+/// list but omit its contents.
 const M2M100_CODES: &str = "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht \
     hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so \
     sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu";
@@ -62,13 +62,13 @@ impl Family {
         }
     }
 
-    /// The family that `config.json` names, if it is one of these.
+    /// The family named in `config.json`, if it is one of these.
     pub(super) fn of(keys: &Keys) -> Result<Option<Self>> {
         let name: Option<String> = keys.get("model_type")?;
         Ok(Self::ALL.into_iter().find(|family| name.as_deref() == Some(family.name())))
     }
 
-    /// The code of a token that stands for a language.
+    /// The language code of a language token.
     fn code(self, token: &str) -> Option<&str> {
         let code = bare(token);
         let is_token = match self {
@@ -78,8 +78,7 @@ impl Family {
         (is_token && is_code(code)).then_some(code)
     }
 
-    /// What `config.json` says about the shape; keys that a file lacks have the values of
-    /// `transformers`' class.
+    /// Reads the shape from `config.json`; missing keys have the defaults of `transformers`' class.
     pub(super) fn read_config(self, keys: &Keys) -> Result<ModelConfig> {
         if self == Family::T5 {
             return t5::read_config(keys);
@@ -162,7 +161,7 @@ impl Family {
     }
 }
 
-/// The tokens of languages of a folder of our own, if it has any.
+/// Adds the language tokens of one of our own folders, if it has any.
 pub(super) fn own_languages(pair: TokenizerPair, keys: &Keys) -> Result<TokenizerPair> {
     let pair = pair.with_frames(keys.get(SOURCE_BEGIN)?, keys.get(SOURCE_END)?.unwrap_or(true), None);
     let Some(placement) = keys.get(PLACEMENT)? else { return Ok(pair) };
@@ -174,7 +173,7 @@ pub(super) fn own_languages(pair: TokenizerPair, keys: &Keys) -> Result<Tokenize
     Ok(with_languages(pair, LanguageTokens { list, placement }))
 }
 
-/// The same with the tokens around terms that a folder of our own names, if it does.
+/// Adds the term tokens of one of our own folders, if it has any.
 pub(super) fn own_terms(pair: TokenizerPair, keys: &Keys) -> Result<TokenizerPair> {
     let Some(tokens) = keys.get::<[String; 3]>(TERMS)? else { return Ok(pair) };
     let id = |token: &String| {
@@ -186,11 +185,12 @@ pub(super) fn own_terms(pair: TokenizerPair, keys: &Keys) -> Result<TokenizerPai
     Ok(pair.with_terms(terms))
 }
 
-/// The same with the languages whose tokens a vocabulary has, if it looks like that of a family:
-/// for folders that do not say of which family they are.
+/// Adds the languages whose tokens the vocabulary has, if it looks like that of a family: for
+/// folders that do not name their family.
 pub(super) fn scan_languages(pair: TokenizerPair) -> TokenizerPair {
     type Form = (fn(&str) -> bool, LanguagePlacement);
-    /// A text may have a piece that looks like a code; nobody has so few languages.
+    /// A piece of text may look like a language code; every family has at least this many
+    /// languages.
     const FEWEST: usize = 4;
     let source = pair.source();
     let pieces: Vec<String> = (0..source.size() as u32).filter_map(|id| source.piece(id)).collect();
@@ -217,19 +217,18 @@ pub(super) fn scan_languages(pair: TokenizerPair) -> TokenizerPair {
     pair
 }
 
-/// Besides the tokens of languages, those that models of text fragments are trained with are never
-/// text.
+/// Besides language tokens, the pretraining tokens `<s>` and `<mask>` are never text.
 fn with_languages(pair: TokenizerPair, languages: LanguageTokens) -> TokenizerPair {
     let hidden: Vec<u32> = ["<s>", "<mask>"].iter().filter_map(|token| pair.source().id(token)).collect();
     pair.with_languages(languages, &hidden)
 }
 
-/// The languages that a folder's tokenizer is set to, as its file spells them.
+/// The languages that a folder's tokenizer is set to, with its own codes.
 pub(super) fn chosen(keys: &Keys) -> Result<super::Languages> {
     Ok(super::Languages { source: keys.get("src_lang")?, target: keys.get("tgt_lang")? })
 }
 
-/// The tokens that a file lists as not being text, in its order: plain, or with their settings.
+/// The special tokens that a file lists, in order: plain strings, or objects with settings.
 fn listed(keys: &Keys) -> Result<Vec<String>> {
     let text = |value: &Value| {
         let text = value.as_str().or_else(|| value["content"].as_str());
@@ -246,7 +245,7 @@ fn listed(keys: &Keys) -> Result<Vec<String>> {
     Ok(tokens)
 }
 
-/// M2M100: the ids of pieces are in `vocab.json`, and behind them come those of the languages.
+/// M2M100: the ids of pieces are in `vocab.json`, followed by those of the languages.
 fn load_m2m100(folder: &Path, keys: &Keys, tokens: &mut Vec<String>) -> Result<TokenizerPair> {
     let (spm, vocabulary) = (folder.join(SPM), folder.join(VOCABULARY));
     if !spm.exists() {
@@ -274,8 +273,8 @@ fn load_m2m100(folder: &Path, keys: &Keys, tokens: &mut Vec<String>) -> Result<T
     TokenizerPair::from_spm_and_ids((bounded::read(&spm, bounded::LARGEST_TEXT)?, &spm), (ids, &vocabulary))
 }
 
-/// NLLB-200 and mBART-50: the numbers of the file plus one, with fairseq's four tokens in the place
-/// of its three, then the languages.
+/// NLLB-200 and mBART-50: the piece numbers of the file plus one, with fairseq's four special
+/// tokens instead of its three, then the languages.
 fn load_fairseq(folder: &Path, tokens: &[String]) -> Result<TokenizerPair> {
     const FIRST: [&str; 4] = ["<s>", "<pad>", "</s>", "<unk>"];
     let path = folder.join(SPM);

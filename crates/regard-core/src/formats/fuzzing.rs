@@ -1,5 +1,5 @@
-//! The readers of model files on bytes of any kind, for the targets in `fuzz/`: a panic is a
-//! finding.
+//! Runs the readers of model files on arbitrary bytes, for the targets in `fuzz/`: a panic is a
+//! bug.
 
 use super::generation::GenerationConfig;
 use super::json::Keys;
@@ -12,12 +12,13 @@ use regard_random::Rng;
 use std::fs;
 use std::path::Path;
 
-/// A tokenizer of some languages.
+/// A tokenizer with some languages.
 const WORDS: &str = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
     "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": {"type": "WordLevel", "unk_token": "<unk>",
     "vocab": {"</s>": 0, "<unk>": 1, "<pad>": 2, "__de__": 3, "__en__": 4, "__fr__": 5, "__pt__": 6}}}"#;
 
-/// Every tensor lies in the file, has no more numbers than it, and can be read or is refused.
+/// Checks that every tensor lies in the file, has no more elements than it, and can be read or is
+/// rejected.
 fn check(file: &[u8], tensors: &Tensors) {
     for entry in tensors.values() {
         let bytes = &file[entry.range.clone()];
@@ -47,8 +48,8 @@ pub fn safetensors(file: &[u8]) {
 /// A tensor of a file: name, type, shape and bytes.
 pub type ListedTensor<'a> = (String, &'static str, Vec<usize>, &'a [u8]);
 
-/// The tensors of a safetensors file in the order of their names, for comparison with other readers
-/// of the format.
+/// The tensors of a safetensors file, sorted by name, for comparison with other readers of the
+/// format.
 pub fn list_safetensors(file: &[u8]) -> Result<Vec<ListedTensor<'_>>, String> {
     let tensors = safetensors::read(file)?;
     let mut list: Vec<ListedTensor<'_>> = tensors
@@ -103,7 +104,7 @@ pub fn config(text: &[u8]) {
     let Ok(config) = marian::read_config(&keys) else { return };
     assert!(!marian::vocabulary_places(&config).is_empty());
     let _ = marian::why_not(&config);
-    // Larger ones are compared with the weights before anything is made of them.
+    // Larger models are compared with the weights before anything is allocated.
     if config.encoder_layers.max(config.decoder_layers) <= 64
         && let Ok(model) = Transformer::new(config)
     {
@@ -111,13 +112,13 @@ pub fn config(text: &[u8]) {
     }
 }
 
-/// A `tokenizer.json`, which gets text of every kind to encode, and ids of every kind to decode.
+/// A `tokenizer.json`; encodes various texts and decodes various ids with it.
 pub fn tokenizer(file: &[u8]) {
     const TEXT: &str =
         " ab  abab <unk>▁\t\u{200b}山 </s>\u{0}\u{10ffff}👩\u{200d}👧 12 ﬁ e\u{301} >>de<< a. ";
     let Ok(json) = std::str::from_utf8(file) else { return };
     let Ok(tokenizer) = Tokenizer::from_json(json.to_owned(), Path::new("tokenizer.json")) else { return };
-    // Its own text too, so that a file can meet its own pieces.
+    // Include its own text, which contains its own pieces.
     let own: String = json.chars().take(200).collect();
     for text in [TEXT, "", &own] {
         let Ok(ids) = tokenizer.encode(text) else { continue };
@@ -129,11 +130,11 @@ pub fn tokenizer(file: &[u8]) {
     tokenizer.decode(&[0, 1, 2, 7, u32::MAX]);
 }
 
-/// Gives `read` the seeds in `fuzz/corpus/NAME` and then copies of them damaged at random: a short
-/// run of what `fuzz/` does at length, for tests. REGARD_FUZZ sets the number of copies.
+/// Calls `read` with the seeds in `fuzz/corpus/NAME` and then with randomly damaged copies of them:
+/// a short version of what `fuzz/` does, for tests. REGARD_FUZZ sets the number of copies.
 ///
 /// # Panics
-/// If there are no seeds, or where `read` does.
+/// If there are no seeds, or if `read` panics.
 pub fn damage_seeds(name: &str, read: impl Fn(&[u8])) {
     let seeds = seeds(name);
     seeds.iter().for_each(|seed| read(seed));
@@ -157,7 +158,7 @@ fn rounds() -> usize {
     std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
 }
 
-/// Damages files, the same ones in every run.
+/// Damages files, deterministically.
 struct Mutator(Rng);
 
 impl Mutator {
@@ -170,7 +171,7 @@ impl Mutator {
         if self.below(2) == 0 { ODD[self.below(16)] } else { self.below(256) as u8 }
     }
 
-    /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
+    /// Changes, removes, inserts or repeats a few bytes, or copies them from another seed.
     fn damage(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         let mut file = seeds[self.below(seeds.len())].clone();
         for _ in 0..=self.below(6) {
@@ -209,7 +210,7 @@ mod tests {
     use super::{Mutator, damage_seeds, rounds, seeds};
     use serde_json::{Value, json};
 
-    /// Gives `read` the seeds with some of their values replaced: files that stay JSON.
+    /// Calls `read` with the seeds after replacing some of their values: the files stay valid JSON.
     fn damage_json(of: &str, read: fn(&[u8])) {
         let seeds: Vec<Value> = seeds(of).iter().map(|seed| serde_json::from_slice(seed).unwrap()).collect();
         let mut random = Mutator(regard_random::Rng::new(8));
@@ -224,14 +225,14 @@ mod tests {
     }
 
     impl Mutator {
-        /// Some value inside another, at any depth.
+        /// A random value inside another, at any depth.
         fn place<'a>(&mut self, value: &'a mut Value) -> &'a mut Value {
             let inside = match value {
                 Value::Array(items) => items.len(),
                 Value::Object(fields) => fields.len(),
                 _ => 0,
             };
-            // One in eight is replaced as a whole.
+            // Replace the whole value one time in eight.
             if inside == 0 || self.below(8) == 0 {
                 return value;
             }
@@ -246,7 +247,7 @@ mod tests {
             }
         }
 
-        /// An odd value, or one from elsewhere in the seeds.
+        /// An unusual value, or one from elsewhere in the seeds.
         fn value(&mut self, seeds: &[Value]) -> Value {
             let odd = [
                 json!(null),

@@ -3,82 +3,81 @@
 use crate::decode::{BeamRule, EarlyStopping};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a model's `generation_config.json` says; a field that it lacks is `None`.
+/// The contents of a model's `generation_config.json`; a missing field is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GenerationConfig {
-    /// Hypotheses kept at each step.
+    /// The beam size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub num_beams: Option<usize>,
-    /// Most tokens of an output, the start token included.
+    /// The maximum number of output tokens, including the start token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<usize>,
-    /// Most tokens of an output, the start token not included.
+    /// The maximum number of output tokens, without the start token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_new_tokens: Option<usize>,
-    /// Fewest tokens of an output, the start token included.
+    /// The minimum number of output tokens, including the start token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<usize>,
-    /// Fewest tokens of an output, the start token not included.
+    /// The minimum number of output tokens, without the start token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_new_tokens: Option<usize>,
-    /// Most tokens of an output, the end included, as a multiple of the source's: Marian's
-    /// `max-length-factor`, not a key of `transformers`.
+    /// The maximum number of output tokens, including the end, as a multiple of the source's:
+    /// Marian's `max-length-factor`, not a key of `transformers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length_factor: Option<f32>,
-    /// How the beam is kept; not a key of `transformers`.
+    /// How finished hypotheses affect the beam; not a key of `transformers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beam_rule: Option<BeamRule>,
-    /// The power of the length that a score is divided by.
+    /// α of the length penalty: scores are divided by the length to this power.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_penalty: Option<f32>,
     /// When the search stops looking for better hypotheses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
-    /// Sequences of ids that never come out.
+    /// Sequences of ids that are never generated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_words_ids: Option<Vec<Vec<u32>>>,
-    /// The id that is forced to come first.
+    /// The id that is forced as first token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_bos_token_id: Option<u32>,
-    /// The id that is forced to come last at the greatest length; without one, a sentence is cut
-    /// there.
+    /// The id that is forced at the maximum length; if not set, the sentence is truncated there.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "first")]
     pub forced_eos_token_id: Option<u32>,
-    /// What the decoder starts with.
+    /// The decoder's start token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoder_start_token_id: Option<u32>,
-    /// What ends a sentence; the first if there are several.
+    /// The end token; the first if there are several.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "first")]
     pub eos_token_id: Option<u32>,
     /// Padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad_token_id: Option<u32>,
-    /// Whether probabilities are made to sum to one again after ids were banned.
+    /// Whether to renormalise the probabilities after bans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renormalize_logits: Option<bool>,
-    /// No sequence of this many ids comes twice; 0 allows it.
+    /// No n-gram of this order occurs twice; 0 allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_repeat_ngram_size: Option<usize>,
-    /// How much ids that have come are made less likely; 1 does not.
+    /// The penalty for ids that have already occurred; 1 for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition_penalty: Option<f32>,
-    /// Whether to draw at random instead of searching.
+    /// Whether to sample instead of searching.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub do_sample: Option<bool>,
-    /// What logits are divided by before drawing.
+    /// The divisor of the logits before sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// How many of the likeliest ids are drawn from.
+    /// The number of likeliest ids to sample from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<usize>,
-    /// Draw from the likeliest ids that together are this probable.
+    /// Sample from the likeliest ids whose probabilities sum to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
 }
 
 impl GenerationConfig {
-    /// The search that every model of ours is saved with: four beams, and the padding token banned.
+    /// The search that our own models are saved with: four beams, and the padding token banned.
     pub fn standard(pad: u32, eos: u32, max_positions: usize) -> Self {
         GenerationConfig {
             num_beams: Some(4),
@@ -95,7 +94,7 @@ impl GenerationConfig {
         }
     }
 
-    /// The search of Marian: with a beam of one if `is_greedy`, as browsers search.
+    /// Marian's search; greedy if `is_greedy`, as in browsers.
     pub fn marian(pad: u32, eos: u32, unk: u32, is_greedy: bool) -> Self {
         GenerationConfig {
             num_beams: is_greedy.then_some(1),
@@ -111,13 +110,13 @@ impl GenerationConfig {
         }
     }
 
-    /// What a model's file means where it is silent.
+    /// What a model's file implies by what it omits.
     ///
-    /// A setting is the flag's, else the file's, else ours. But a file that leaves out how
-    /// hypotheses are compared does say it: its author measured with the values of `transformers`,
-    /// and ours would rank other translations first. So these are filled in when a model is read,
-    /// and stay with it when it is saved again. What is left out otherwise (beams, lengths) is a
-    /// matter of effort, and there our defaults hold.
+    /// A setting comes from the flag, else the file, else our default. But a file that omits how
+    /// hypotheses are compared still implies it: its author measured with the defaults of
+    /// `transformers`, and ours would rank other translations first. So these are filled in when a
+    /// model is read, and stay with it when it is saved again. Other omitted settings (beams,
+    /// lengths) are a matter of effort, and our defaults apply.
     pub fn implied() -> Self {
         GenerationConfig {
             length_penalty: Some(1.0),
@@ -127,7 +126,7 @@ impl GenerationConfig {
         }
     }
 
-    /// These settings, and where there is none, those of `other`.
+    /// These settings, with missing ones taken from `other`.
     pub fn or(self, other: Self) -> Self {
         GenerationConfig {
             num_beams: self.num_beams.or(other.num_beams),

@@ -1,5 +1,5 @@
-//! Models by their names: the folder of models, the local Hugging Face cache, which every tool of
-//! theirs shares, then the hub itself.
+//! Finds models by name: in the model folder, in the local Hugging Face cache, which all Hugging
+//! Face tools share, then on the hub.
 
 use super::weights::NAMES;
 use crate::store::{ModelStore, Progress, RemoteFile, RemoteModel, download, read};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Files that a model may need besides its weights, and its card, which states the licence.
+/// Files that a model may need besides its weights, including its card, which states the licence.
 const FILES: [&str; 12] = [
     "README.md",
     "config.json",
@@ -25,20 +25,20 @@ const FILES: [&str; 12] = [
     "special_tokens_map.json",
 ];
 
-/// No answer about a model is longer; what is read is bounded by it.
+/// The maximum length of a response about a model.
 const LONGEST: u64 = 16 << 20;
 
-/// The folder of a model: `name` if there is such a folder, else the model of that name in the
-/// folder of models ([`ModelStore`]) or in the local Hugging Face cache, else that of the hub,
-/// whose files are fetched into the cache.
+/// The folder of a model: `name` if that is a folder, else the model of that name in the model
+/// folder ([`ModelStore`]) or in the local Hugging Face cache, else the one on the hub, which is
+/// downloaded into the cache.
 ///
-/// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back
-/// unchanged, and opening it says what is wrong.
+/// A path that is neither a folder nor looks like a name on the hub (`organisation/model`) is
+/// returned unchanged, and opening it reports what is wrong.
 pub fn resolve(name: impl AsRef<Path>) -> Result<PathBuf> {
     resolve_with(name.as_ref(), &mut |_| ())
 }
 
-/// The same, told how far a download has come.
+/// The same with progress reports of the download.
 pub fn resolve_with(path: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<PathBuf> {
     let installed =
         path.to_str().filter(|_| !path.exists()).and_then(|name| ModelStore::from_env().find(name));
@@ -48,7 +48,7 @@ pub fn resolve_with(path: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Resu
     }
 }
 
-/// What the hub has under a name: the files that are needed of it, and its licence.
+/// The model with this name on the hub: the files to download, and its licence.
 pub fn find_on_hub(name: &str) -> Result<RemoteModel> {
     let hub = Hub::from_env();
     if !is_name(name) {
@@ -61,19 +61,19 @@ pub fn find_on_hub(name: &str) -> Result<RemoteModel> {
     hub.find(name).map(|(model, _)| model)
 }
 
-/// Where models are looked for.
+/// Where to look for models.
 #[derive(Debug)]
 struct Hub {
     /// The folder of the cache.
     cache: PathBuf,
-    /// Whether the hub may not be asked.
+    /// Whether access to the hub is disabled.
     offline: bool,
     endpoint: String,
-    /// What private models need.
+    /// The access token for private models.
     token: Option<String>,
 }
 
-/// What the hub says about a model.
+/// The hub's information about a model.
 #[derive(Debug, Deserialize)]
 struct Info {
     sha: String,
@@ -94,7 +94,7 @@ struct Sibling {
     lfs: Option<LargeFile>,
 }
 
-/// What is known of a file that Git does not hold itself.
+/// A file in Git LFS.
 #[derive(Debug, Deserialize)]
 struct LargeFile {
     #[serde(default)]
@@ -125,7 +125,7 @@ impl Hub {
         let home = folder("HF_HOME").unwrap_or_else(home);
         let cache = folder("HF_HUB_CACHE").unwrap_or_else(|| home.join("hub"));
         let offline = env::var("HF_HUB_OFFLINE").unwrap_or_default().to_lowercase();
-        // As the tools of Hugging Face leave it after a login.
+        // The token that the Hugging Face tools store after a login.
         let token = env::var("HF_TOKEN").or_else(|_| std::fs::read_to_string(home.join("token")));
         Hub {
             cache: std::path::absolute(&cache).unwrap_or(cache),
@@ -152,7 +152,7 @@ impl Hub {
         fetched.map_err(|why| Error::file(path, format!("{missing}; {} says: {why}", self.endpoint)))
     }
 
-    /// What the hub has under a name, and the hash of its revision.
+    /// The model with this name on the hub, and the hash of its revision.
     fn find(&self, name: &str) -> Result<(RemoteModel, String)> {
         let endpoint = self.endpoint.trim_end_matches('/');
         let url = format!("{endpoint}/api/models/{name}/revision/main?blobs=true");
@@ -168,7 +168,7 @@ impl Hub {
             let known = info.siblings.iter().find(|known| known.rfilename == *file);
             RemoteFile {
                 name: (*file).to_owned(),
-                // The revision by its hash, so that all files are of one.
+                // Use the hash of the revision, so that all files are of the same one.
                 location: format!("{endpoint}/{name}/resolve/{}/{file}", info.sha),
                 bytes: known.and_then(|known| known.size),
                 sha256: known.and_then(|known| known.lfs.as_ref()?.sha256.clone()),
@@ -187,7 +187,7 @@ impl Hub {
         Ok((model, info.sha))
     }
 
-    /// Fetches the files that we need into the cache, those that are there already excepted.
+    /// Downloads the files we need into the cache, except those that exist.
     fn fetch(
         &self,
         name: &str,
@@ -222,7 +222,7 @@ fn is_hash(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The folder that the cache has for a model's main revision, if it has what it takes to be one.
+/// The folder of a model's main revision in the cache, if it is complete.
 fn snapshot(place: &Path) -> Option<PathBuf> {
     let hash = std::fs::read_to_string(place.join("refs").join("main")).ok()?;
     let folder = place.join("snapshots").join(Some(hash.trim()).filter(|hash| is_hash(hash))?);
@@ -232,7 +232,7 @@ fn snapshot(place: &Path) -> Option<PathBuf> {
     (has("config.json") && weights && text).then_some(folder)
 }
 
-/// Which of the files of a model on the hub are to be fetched, the weights last.
+/// The files of a model on the hub to download, weights last.
 fn wanted<'a>(there: &[&'a str]) -> std::result::Result<Vec<&'a str>, String> {
     let mut files: Vec<&str> = there.iter().copied().filter(|file| FILES.contains(file)).collect();
     if !files.contains(&"config.json") {
@@ -241,7 +241,7 @@ fn wanted<'a>(there: &[&'a str]) -> std::result::Result<Vec<&'a str>, String> {
     let Some((weights, ..)) = NAMES.iter().find(|(name, ..)| there.contains(name)) else {
         return Err(format!("that model has none of {}", NAMES.map(|(name, ..)| name).join(", ")));
     };
-    // An index stands for the files of its name with a number in it.
+    // An index stands for the numbered files of its name.
     if let Some(whole) = weights.strip_suffix(".index.json")
         && let Some((stem, ending)) = whole.rsplit_once('.')
     {
@@ -302,13 +302,13 @@ mod tests {
         fs::create_dir_all(place.join("refs")).unwrap();
         fs::create_dir_all(&folder).unwrap();
         fs::write(place.join("refs").join("main"), "0123abc\n").unwrap();
-        // Until all is there.
+        // Incomplete until all files exist.
         for file in ["config.json", "source.spm", "pytorch_model.bin"] {
             assert_eq!(refusal(), want, "before {file}");
             fs::write(folder.join(file), "").unwrap();
         }
         assert_eq!(hub.resolve(Path::new("org/name"), &mut |_| ()).unwrap(), folder);
-        // A reference that leads elsewhere leads nowhere.
+        // A reference that leads outside is ignored.
         for reference in ["../../../etc", "", "0123abcd"] {
             fs::write(place.join("refs").join("main"), reference).unwrap();
             assert_eq!(refusal(), want);

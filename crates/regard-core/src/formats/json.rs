@@ -1,4 +1,4 @@
-//! The small JSON files of a model folder: read key by key, so that what is wrong can be named.
+//! The small JSON files of a model folder: read key by key, so that errors can name the key.
 
 use crate::replace::replace;
 use crate::{Error, Result, bounded};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// No file of settings is longer; what is read is bounded by it.
+/// The maximum length of a settings file.
 const LONGEST: u64 = 4 << 20;
 
-/// An object in a file.
+/// A JSON object in a file.
 #[derive(Debug)]
 pub(super) struct Keys {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl Keys {
         Self::parse(path, &bounded::read(path, LONGEST)?)
     }
 
-    /// The object of a file's text.
+    /// Parses the text of a file.
     pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         match serde_json::from_slice(text) {
             Ok(Value::Object(map)) => Ok(Keys { path: path.to_path_buf(), map }),
@@ -33,7 +33,7 @@ impl Keys {
         }
     }
 
-    /// The same, but no such file is an empty object.
+    /// The same, but a missing file is an empty object.
     pub(super) fn open_if_there(path: &Path) -> Result<Self> {
         match path.try_exists() {
             Ok(false) => Ok(Keys { path: path.to_path_buf(), map: Map::new() }),
@@ -49,24 +49,24 @@ impl Keys {
         }
     }
 
-    /// The value of `key`, which must be there.
+    /// The value of a required `key`.
     pub(super) fn need<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         self.get(key)?.ok_or_else(|| self.wrong(key, "is missing"))
     }
 
-    /// A number of the encoder, and that of the decoder only if it is another, so that a model
-    /// whose stacks are alike is one of ours.
+    /// A value of the encoder, and that of the decoder only if it differs, so that a model with
+    /// equal stacks has our own form.
     pub(super) fn two(&self, encoder: &str, decoder: &str) -> Result<(usize, Option<usize>)> {
         let (encoder, decoder) = (self.need(encoder)?, self.need(decoder)?);
         Ok((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
     }
 
-    /// The object as a structure; a key that does not fit is named.
+    /// The object as a structure; an error names the key that does not match.
     pub(super) fn all<T: DeserializeOwned>(&self) -> Result<T> {
         let read = |map: Map<String, Value>| serde_json::from_value::<T>(map.into());
         read(self.map.clone()).map_err(|error| {
-            // The key without which all others can be read; if several are wrong, the first that
-            // cannot be read alone.
+            // Find the key without which all others can be read; if several are wrong, the first
+            // that cannot be read alone.
             let others = |key: &&String| {
                 let mut others = self.map.clone();
                 others.remove(key.as_str());
@@ -83,7 +83,7 @@ impl Keys {
         })
     }
 
-    /// The object under `key`; its own keys are named after it.
+    /// The object under `key`; errors name its keys with `key` as prefix.
     pub(super) fn object(&self, key: &str) -> Result<Keys> {
         Ok(Keys { path: self.path.clone(), map: self.need(key)? })
     }
@@ -98,18 +98,18 @@ impl Keys {
         &self.path
     }
 
-    /// Whether `key` is there, be it null.
+    /// Whether `key` exists, even if null.
     pub(super) fn has(&self, key: &str) -> bool {
         self.map.contains_key(key)
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 }
 
-/// Writes a value as a file of settings.
+/// Writes a settings file.
 pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Error::file(path, e.to_string()))?;
     replace(path, |to| writeln!(to, "{text}"))

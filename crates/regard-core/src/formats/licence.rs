@@ -5,20 +5,20 @@ use crate::{Result, bounded, store};
 use serde::Serialize;
 use std::path::Path;
 
-/// No model card is longer; what is read is bounded by it.
+/// The maximum length of a model card.
 const LONGEST: u64 = 4 << 20;
 
-/// A licence of weights.
+/// The licence of a model's weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Licence {
-    /// As it is stated, for example `apache-2.0`.
+    /// The name as stated, for example `apache-2.0`.
     pub name: String,
-    /// Whether commercial use is allowed, as far as the name says.
+    /// Whether it allows commercial use, judging by its name.
     pub commercial: bool,
 }
 
 impl Licence {
-    /// The licence of this name.
+    /// The licence with this name.
     ///
     /// ```
     /// use regard_core::formats::Licence;
@@ -41,8 +41,8 @@ impl std::fmt::Display for Licence {
     }
 }
 
-/// The licence that a model folder states: what its download wrote down, the front matter of its
-/// model card (`README.md`), or its `metadata.json`.
+/// The licence that a model folder states: recorded at download, in the front matter of its model
+/// card (`README.md`), or in its `metadata.json`.
 pub fn licence(folder: &Path) -> Result<Option<Licence>> {
     if let Some(name) = store::recorded_licence(folder) {
         return Ok(Some(Licence::new(&name)));

@@ -1,9 +1,8 @@
-//! MarianMT: which of our models the format can express, `config.json`, and the names of its
+//! The MarianMT format: which of our models it can express, `config.json`, and the names of its
 //! tensors.
 //!
-//! What the format cannot express is written in the same files under `model_type: regard`: our
-//! whole configuration under the key `regard`, and names of our own for the tensors that Marian has
-//! not.
+//! Other models are written in the same files under `model_type: regard`: our whole configuration
+//! under the key `regard`, and our own names for tensors that Marian does not have.
 
 use super::families::Family;
 use super::generation::first;
@@ -22,7 +21,8 @@ pub(super) const REGARD: &str = "regard";
 const ARCHITECTURE: &str = "MarianMTModel";
 const EPSILON: f32 = 1e-5;
 
-/// Activations by the names that Marian configurations use; the first of a kind is written.
+/// Activations by their names in Marian configurations; the first name of a kind is the one
+/// written.
 const ACTIVATIONS: [(&str, Activation); 4] = [
     ("swish", Activation::Silu),
     ("silu", Activation::Silu),
@@ -89,7 +89,7 @@ fn name(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// `config.json` as it is written.
+/// `config.json` in the form that we write.
 #[derive(Debug, Serialize)]
 pub(super) struct WrittenConfig<'a> {
     model_type: &'static str,
@@ -173,7 +173,7 @@ impl<'a> WrittenConfig<'a> {
     }
 }
 
-/// What `config.json` says about the shape of the model.
+/// Reads the shape of the model from `config.json`.
 pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
     let model_type: Option<String> = keys.get("model_type")?;
     let architectures: Vec<String> = keys.get("architectures")?.unwrap_or_default();
@@ -202,8 +202,8 @@ pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
     Ok(config)
 }
 
-/// What the configurations of all classes after BART in `transformers` (MarianMT, M2M100, mBART)
-/// say in the same keys. Keys that a file may lack have the values of those classes.
+/// The settings that all classes derived from BART in `transformers` (MarianMT, M2M100, mBART)
+/// share. Missing keys have the defaults of those classes.
 pub(super) fn bart_shape(keys: &Keys, usual_activation: &str) -> Result<ModelConfig> {
     let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
     let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
@@ -238,8 +238,8 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     let tying = match (shared, tied) {
         (true, true) => Tying::ThreeWay,
         (false, true) => Tying::Decoder,
-        // Where nothing is tied to the output, `transformers` stores what the sides share once for
-        // each of them, or once for both: two matrices here either way.
+        // If nothing is tied to the output, `transformers` stores the matrix that the sides share
+        // once for each side, or once for both: here it is two matrices either way.
         (_, false) => Tying::None,
     };
     for key in ["pad_token_id", "decoder_start_token_id"] {
@@ -254,7 +254,7 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     Ok(ModelConfig { target_vocabulary, tying, scale_embeddings, ..shape })
 }
 
-/// The activation that `config.json` names, or `usual`.
+/// The activation named in `config.json`, or `usual`.
 fn activation(keys: &Keys, usual: &str) -> Result<Activation> {
     let function: String = keys.get("activation_function")?.unwrap_or_else(|| usual.into());
     activation_named(&function).ok_or_else(|| {
@@ -263,12 +263,12 @@ fn activation(keys: &Keys, usual: &str) -> Result<Activation> {
     })
 }
 
-/// The activation of a name.
+/// The activation with this name.
 pub(super) fn activation_named(name: &str) -> Option<Activation> {
     ACTIVATIONS.iter().find(|(known, _)| *known == name).map(|(_, activation)| *activation)
 }
 
-/// The id in `config.json` that ends a sentence.
+/// The end token in `config.json`.
 pub(super) fn read_eos(keys: &Keys) -> Result<Option<u32>> {
     #[derive(Deserialize)]
     #[serde(transparent)]
@@ -276,11 +276,11 @@ pub(super) fn read_eos(keys: &Keys) -> Result<Option<u32>> {
     Ok(keys.get::<Id>("eos_token_id")?.and_then(|id| id.0))
 }
 
-/// A tensor of the file and the weights that it holds.
+/// A tensor of the file and the range of weights that it holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place {
     pub(super) name: String,
-    /// Names under which others have written the same tensor.
+    /// Alternative names of the same tensor in files of other writers.
     pub(super) also: Vec<String>,
     pub(super) shape: Vec<usize>,
     pub(super) range: Range<usize>,
@@ -294,9 +294,9 @@ const SOURCE: &str = "model.encoder.embed_tokens.weight";
 const TARGET: &str = "model.decoder.embed_tokens.weight";
 pub(super) const OUTPUT: &str = "lm_head.weight";
 
-/// A vocabulary matrix: our name, its name in the file, and other names it may have there.
+/// A vocabulary matrix: our name, its name in the file, and alternative names.
 ///
-/// Some published files hold a wrong `lm_head` beside the shared matrix, so it comes last.
+/// Some published files have a wrong `lm_head` beside the shared matrix, so it comes last.
 fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static [&'static str])> {
     match (ours, tying) {
         ("embeddings", Tying::Embeddings) => Some((SHARED, &[SHARED_BY_T5, SOURCE, TARGET])),
@@ -310,8 +310,8 @@ fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static
     }
 }
 
-/// The vocabulary matrices of a configuration, before any model is made of it; their places mean
-/// nothing.
+/// The vocabulary matrices of a configuration, before a model is built from it; their offsets are
+/// meaningless.
 pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
     let ours: &[&str] = match config.tying {
         Tying::ThreeWay => &["embeddings"],
@@ -332,7 +332,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// What mBART calls parameters that Marian has not.
+/// The names in mBART of parameters that Marian does not have.
 fn names_of_mbart(ours: &str) -> &'static [&'static str] {
     match ours {
         "encoder.positions" => &["model.encoder.embed_positions.weight"],
@@ -345,12 +345,12 @@ fn names_of_mbart(ours: &str) -> &'static [&'static str] {
     }
 }
 
-/// All tensors of a model, but for the bias of the logits.
+/// All tensors of a model, except the bias of the logits.
 pub(super) fn places(model: &Transformer) -> Vec<Place> {
     model.parameters().iter().flat_map(|parameter| places_of(parameter, model.config())).collect()
 }
 
-/// One parameter of ours is up to three tensors: queries, keys and values are one matrix here.
+/// The tensors of one of our parameters, up to three: queries, keys and values are one matrix here.
 pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Place> {
     let Parameter { name: ours, shape: [rows, cols], param, role, location, .. } = parameter;
     let start = param.range().start;
@@ -368,7 +368,7 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
         shape: if vector { vec![rows * cols] } else { vec![rows, cols] },
         range: start + at..start + at + rows * cols,
     };
-    // Where the layer's own name ends and `weight` or `bias` begins.
+    // Split the name of the layer from `weight` or `bias`.
     let (layer, kind) = ours.rsplit_once('.').unwrap_or((ours, ""));
     let split = |stem: &str, attention: &str, blocks: &[(&str, usize)]| {
         let width = if vector { 1 } else { *cols };
@@ -400,7 +400,7 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
         ("ffn.up", "fc1"),
         ("ffn.down", "fc2"),
         ("ffn_norm", "final_layer_norm"),
-        // Not in Marian; the name that pre-norm models of `transformers` have.
+        // Not in Marian; the name in pre-norm models of `transformers`.
         ("encoder.norm", "encoder.layer_norm"),
         ("decoder.norm", "decoder.layer_norm"),
     ];
@@ -409,8 +409,8 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
             return vec![named(format!("model.{stem}{theirs}.{kind}"), block, 0, *rows, *cols)];
         }
     }
-    // Learned, relative and concatenated positions keep our names, as do gates and encoders that do
-    // not attend.
+    // Learned, relative and concatenated positions keep our names, as do gates and encoders without
+    // attention.
     let mut place = named(format!("model.{ours}"), block, 0, *rows, *cols);
     place.also.extend(owned(names_of_mbart(ours)));
     vec![place]

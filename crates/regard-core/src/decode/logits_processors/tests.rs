@@ -6,7 +6,7 @@ fn at(tokens: &[u32], limit: usize) -> Context<'_> {
     Context { tokens, limit, banned: &[] }
 }
 
-/// What one processor bans.
+/// The words that one processor bans.
 fn banned(processor: &impl LogitsProcessor, tokens: &[u32]) -> Vec<u32> {
     let mut banned = Vec::new();
     processor.ban(at(tokens, 9), &mut banned);
@@ -14,7 +14,7 @@ fn banned(processor: &impl LogitsProcessor, tokens: &[u32]) -> Vec<u32> {
     banned
 }
 
-/// What one processor makes of four words.
+/// The result of one processor on four words.
 fn processed(processor: &impl LogitsProcessor, tokens: &[u32], limit: usize) -> Vec<f32> {
     let mut log_p = vec![-1.0, -2.0, -3.0, 4.0];
     let flow = processor.process(at(tokens, limit), &mut log_p);
@@ -74,7 +74,7 @@ fn sequences_are_banned_at_their_last_token() {
     assert_eq!(banned(&processor, &[3, 1, 2]), [3]);
     assert_eq!(banned(&processor, &[1, 2]), [3]);
     assert_eq!(banned(&processor, &[2]), [0; 0]);
-    // The decoder's start, 4, is a token too, but only in the beginning.
+    // The decoder's start token, 4, is a token too, but only at the beginning.
     assert_eq!(banned(&processor, &[]), [1]);
     assert_eq!(banned(&processor, &[3]), [0; 0]);
 }
@@ -93,7 +93,7 @@ fn what_is_banned_is_masked_and_the_rest_renormalised() {
     assert_eq!(log_p, [0.5f32.ln(), NONE, 0.25f32.ln()]);
     assert!(Renormalize.process(at, &mut log_p).is_continue());
     assert!((log_p[0] - (2.0f32 / 3.0).ln()).abs() < 1e-6 && log_p[1] == NONE);
-    // Where nothing is banned, nothing changes.
+    // Without bans nothing changes.
     assert_eq!(processed(&Renormalize, &[], 9), [-1.0, -2.0, -3.0, 4.0]);
 }
 
@@ -102,8 +102,7 @@ fn of_search(options: &SearchOptions) -> LogitsProcessors {
     LogitsProcessors::new(options, Normalization::new(options, 1, Some(4)), 4, Some(4))
 }
 
-/// What is left of four words, of a vocabulary of five with padding, when the processors of a
-/// search have gone through them.
+/// The result of a search's processors on four words, of a vocabulary of five with padding.
 fn searched(options: &SearchOptions, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
     let mut processors = of_search(options);
     processors.add(tokens, limit);
@@ -132,8 +131,7 @@ fn options_become_bans_penalties_and_forced_tokens() {
         (SearchOptions { no_repeat_ngram: 1, ..d() }, &[1, 2], 9, [-1.0, NONE, NONE, -4.0]),
         (SearchOptions { repetition_penalty: 2.0, ..d() }, &[1, 1], 9, [-1.0, -4.0, -3.0, -4.0]),
         (SearchOptions { banned_sequences: vec![vec![4, 1]], ..d() }, &[], 9, [-1.0, NONE, -3.0, -4.0]),
-        // What is forced comes although it is banned: a prefix first, then the end, then the first
-        // token.
+        // Forced tokens may be banned ones: a prefix first, then the end, then the first token.
         (SearchOptions { banned: vec![0], ..d() }, &[1], 2, [0.0, NONE, NONE, NONE]),
         (SearchOptions { forced_first: Some(2), ..d() }, &[], 1, [0.0, NONE, NONE, NONE]),
         (SearchOptions { forced_first: Some(2), prefix: vec![3], ..d() }, &[], 1, [NONE, NONE, NONE, -4.0]),
@@ -149,7 +147,7 @@ fn what_is_left_sums_to_one_again() {
     searched(&options, &[1], 9, &mut log_p);
     assert_eq!(log_p[0], NONE);
     assert!((log_p[1] - 0.5f32.ln()).abs() < 1e-6 && log_p[1] == log_p[2]);
-    // Nothing is left: nothing to make a sum of.
+    // Nothing is left to normalise.
     let options = SearchOptions { banned: vec![0, 1, 2], ..SearchOptions::default() };
     searched(&options, &[1], 9, &mut log_p);
     assert_eq!(log_p, [NONE; 3]);

@@ -7,10 +7,10 @@ use crate::model::{AttentionKind, CrossAttentionLayer, HeadShape, RelativePositi
 use regard_kernels::Mask;
 use std::ops::Range;
 
-/// One attention with all its heads: `r` tokens look at `c` tokens.
+/// One attention with all its heads: `r` tokens attend to `c` tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttentionTrace {
-    /// How many heads.
+    /// The number of heads.
     pub heads: usize,
     /// Queries, `[r, h·d_k]`.
     pub queries: Matrix,
@@ -18,14 +18,15 @@ pub struct AttentionTrace {
     pub keys: Matrix,
     /// Values, `[c, h·d_v]`.
     pub values: Matrix,
-    /// What scores are multiplied by: 1/√d_k, or 1 if the model does not scale or that is switched
-    /// off.
+    /// The factor applied to the scores: 1/√d_k, or 1 if the model does not scale or scaling is
+    /// switched off.
     pub scale: f32,
-    /// q·k before that, with what distances add, `[h·r, c]`, also of what the mask hides.
+    /// q·k before scaling, including relative positions, `[h·r, c]`, also where the mask hides
+    /// them.
     pub scores: Matrix,
-    /// The tokens that each token may look at.
+    /// The tokens that each token may attend to.
     pub seen: Vec<Range<usize>>,
-    /// The weights, `[h·r, c]`: 0 where the mask hides.
+    /// The weights, `[h·r, c]`: 0 where masked.
     pub weights: Matrix,
     /// The weighted sums of the values, all heads side by side: `[r, h·d_v]`. Zero for a head that
     /// is switched off.
@@ -40,7 +41,7 @@ impl AttentionTrace {
     /// The columns of one head in a matrix of all heads.
     ///
     /// # Panics
-    /// If there is no such head.
+    /// If the head does not exist.
     pub fn of_head(&self, all: &Matrix, head: usize) -> Matrix {
         let columns = all.columns / self.heads;
         let data = all.rows().flat_map(|row| &row[head * columns..][..columns]).copied().collect();
@@ -50,14 +51,14 @@ impl AttentionTrace {
     /// The rows of one head in `scores` or `weights`.
     ///
     /// # Panics
-    /// If there is no such head.
+    /// If the head does not exist.
     pub fn rows_of_head(&self, all: &Matrix, head: usize) -> Matrix {
         let size = self.seen.len() * all.columns;
         Matrix { columns: all.columns, data: all.data[head * size..][..size].to_vec() }
     }
 }
 
-/// What decides which tokens are looked at, beside queries and keys.
+/// What determines the attention besides queries and keys.
 struct Rules {
     kind: AttentionKind,
     layer: usize,
@@ -66,7 +67,7 @@ struct Rules {
 }
 
 impl TracedPass<'_> {
-    /// Attention of the tokens of a side over themselves.
+    /// Self-attention of the tokens of a side.
     pub(super) fn own_attention(&mut self, qkv: Tensor, layer: &SelfAttentionLayer) -> Tensor {
         let kind = match self.pass.input {
             Input::Source(_) => AttentionKind::Encoder,
@@ -81,7 +82,7 @@ impl TracedPass<'_> {
         self.attend(qkv, shape, &rules)
     }
 
-    /// Attention of target tokens over the source, whose keys and values the cache holds.
+    /// Cross-attention of target tokens over the source, whose keys and values are in the cache.
     pub(super) fn attention_over_source(&mut self, q: Tensor, layer: &CrossAttentionLayer) -> Tensor {
         let kind = AttentionKind::Cross;
         let shape = self.pass.engine.model().config().head_shape(side_of(kind));
@@ -127,7 +128,7 @@ impl TracedPass<'_> {
                     let by_content = dot(q, &keys.row(j)[head * d_k..][..d_k]);
                     let by_distance =
                         vectors.map_or(0.0, |(table, reach)| dot(q, &table[row(i, j, reach) * d_k..][..d_k]));
-                    // The bias comes behind the scale, which is not in the scores yet.
+                    // The bias is added after scaling, which has not happened yet.
                     let bias = bias.as_ref().map_or(0.0, |(table, reach)| {
                         table[head * (2 * reach + 1) + row(i, j, *reach)] / scale
                     });
@@ -171,7 +172,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The weights of what is seen, 0 for the rest.
+/// The softmax over the visible scores, 0 for the others.
 fn softmax(scores: &[f32], scale: f32, seen: Range<usize>) -> Vec<f32> {
     let inside = &scores[seen.clone()];
     let top = inside.iter().fold(f32::NEG_INFINITY, |top, x| top.max(x * scale));

@@ -23,7 +23,7 @@ fn engine(config: ModelConfig, dtype: DType) -> Engine {
     Engine::new(&model, &model.parameters().initialise(3), dtype, Isa::best())
 }
 
-/// Models that differ in everything that a trace follows.
+/// Models that differ in everything that a trace covers.
 fn engines() -> Vec<Engine> {
     let with = |change: fn(&mut ModelConfig)| {
         let mut config = config();
@@ -97,7 +97,7 @@ fn an_ssru_is_recorded_in_the_place_of_attention() {
     let mut tracer = Tracer::new(&engine, &SOURCE, Ablation::default(), 1).unwrap();
     let (decoder, _) = tracer.decode(&TARGET, None, 1).unwrap();
     let SsruTrace { candidate, forget, state, output, result } = decoder.layer.ssru.unwrap();
-    // c ← f∘c + (1 − f)∘x, and relu(c) goes on.
+    // c ← f∘c + (1 − f)∘x, and relu(c) is the output.
     let mut c = vec![0.0; 16];
     for i in 0..5 {
         for ((c, x), f) in c.iter_mut().zip(candidate.row(i)).zip(forget.row(i)) {
@@ -153,7 +153,7 @@ fn greedy_search_is_that_of_a_beam_of_one() {
         tracer.extend(&mut target, &options, || true).unwrap();
         let ended = target.last() == Some(&options.end);
         assert_eq!(&target[..target.len() - usize::from(ended)], found[0][0].ids);
-        // A beginning is kept, and nothing is added when nobody wants it.
+        // A given beginning is kept, and nothing is added once it is cancelled.
         let mut forced = vec![7, 7];
         tracer.extend(&mut forced, &options, || false).unwrap();
         assert_eq!(forced, [7, 7]);

@@ -5,11 +5,11 @@ use crate::model::{Activation, Frequencies, ModelConfig, NormPlace, Positions, T
 use crate::text::EOS;
 use crate::{DType, Error, Result};
 
-/// The longest sentence of a model whose positions have no end.
+/// The maximum sentence length of a model with unlimited positions.
 const LONGEST: usize = 512;
 
 impl Ct2Model {
-    /// How many layers a stack has.
+    /// The number of layers of a stack.
     fn layers(&self, stack: &str) -> usize {
         (0..)
             .take_while(|i| self.variable(&format!("{stack}/layer_{i}/ffn/linear_0/weight")).is_some())
@@ -87,7 +87,7 @@ impl Ct2Model {
             (false, false) => Tying::None,
         };
         let start_token = self.start_token()?;
-        // With a zero vector to start from, padding is ours and comes last.
+        // If the decoder starts from a zero vector, padding is our own token and comes last.
         let padding = usize::from(start_token.is_none());
         let heads = |stack| Ok::<_, Error>(self.setting(stack, "num_heads")?.unwrap_or(8.0) as usize);
         let width = |stack: &str| {
@@ -196,7 +196,7 @@ impl Ct2Model {
         }
     }
 
-    /// The word that the decoder starts with; none if it starts with a zero vector.
+    /// The word that the decoder starts with; `None` if it starts with a zero vector.
     fn start_token(&self) -> Result<Option<u32>> {
         if self.scalar(&["decoder/start_from_zero_embedding".into()])?.unwrap_or(0.0) != 0.0 {
             return Ok(None);

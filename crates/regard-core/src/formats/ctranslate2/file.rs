@@ -1,11 +1,11 @@
-//! `model.bin`: the variables of a file, all checked to lie in it.
+//! `model.bin`: reads the variables of a file and checks that they lie inside it.
 
 use crate::DType;
 use crate::formats::tensor::MOST_DIMENSIONS;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What every file of an encoder-decoder Transformer calls its specification.
+/// The specification name in every file of an encoder-decoder Transformer.
 const TRANSFORMER: &str = "TransformerSpec";
 
 /// The variables of a file by name.
@@ -15,7 +15,7 @@ pub(super) struct Contents {
     pub(super) variables: HashMap<String, Variable>,
 }
 
-/// Where a variable is.
+/// The location of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Variable {
     pub(super) dtype: DType,
@@ -23,7 +23,7 @@ pub(super) struct Variable {
     pub(super) range: Range<usize>,
 }
 
-/// A place in a file from which numbers are taken one after the other.
+/// A position in a file from which numbers are read in sequence.
 struct Reader<'a> {
     file: &'a [u8],
     at: usize,
@@ -94,7 +94,7 @@ pub(super) fn contents(file: &[u8]) -> Result<Contents, String> {
     Ok(Contents { version: version as u32, variables })
 }
 
-/// The next variable; an error without a message is the end of the file.
+/// The next variable; an error without a message means the end of the file.
 fn variable<'a>(reader: &mut Reader<'a>, typed: bool) -> Result<(&'a str, Variable), Option<String>> {
     let name = reader.string().ok_or(None)?;
     let rank = reader.number::<1>().ok_or(None)?;

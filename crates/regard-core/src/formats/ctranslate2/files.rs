@@ -1,4 +1,4 @@
-//! Where the files of a model are: in a folder of CTranslate2, in one of Argos Translate, or in the
+//! Locates the files of a model: in a folder of CTranslate2, in one of Argos Translate, or in the
 //! zip archive that Argos distributes.
 
 use crate::formats::compressed::{FileBytes, most_unpacked};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 /// The weights.
 pub(super) const MODEL: &str = "model.bin";
-/// What vocabularies are called, with one of [`VOCABULARY_ENDINGS`].
+/// The names of vocabularies, with one of [`VOCABULARY_ENDINGS`].
 pub(super) const VOCABULARIES: [&str; 3] = ["shared_vocabulary", "target_vocabulary", "source_vocabulary"];
 pub(super) const VOCABULARY_ENDINGS: [&str; 2] = ["json", "txt"];
-/// What an Argos package says about itself.
+/// The metadata of an Argos package.
 const METADATA: &str = "metadata.json";
 /// The folder of the model in an Argos package.
 const INNER: &str = "model";
@@ -38,7 +38,7 @@ enum Place {
 }
 
 impl ModelFiles {
-    /// The files in a folder or in an archive, if it is such a one.
+    /// The files in a folder or in an archive, if it is one of these.
     pub(super) fn open(path: &Path) -> Result<Option<Self>> {
         if path.is_dir() {
             return Self::open_folder(path);
@@ -105,7 +105,7 @@ impl ModelFiles {
         &self.path
     }
 
-    /// What an Argos package says about itself.
+    /// The metadata of an Argos package.
     pub(super) fn metadata(&self) -> Option<&Keys> {
         self.metadata.as_ref()
     }
@@ -118,7 +118,7 @@ impl ModelFiles {
         }
     }
 
-    /// The file of that name beside `model.bin`, if there is one.
+    /// The file of that name beside `model.bin`, if it exists.
     pub(super) fn read(&self, name: &str) -> Result<Option<FileBytes>> {
         match self.metadata.is_some() || matches!(self.place, Place::Archive(..)) {
             true => self.read_outer(&format!("{INNER}/{name}")),
@@ -126,7 +126,7 @@ impl ModelFiles {
         }
     }
 
-    /// The file of that name in the package, if there is one.
+    /// The file of that name in the package, if it exists.
     pub(super) fn read_outer(&self, name: &str) -> Result<Option<FileBytes>> {
         match &self.place {
             Place::Folder(folder) => {
@@ -147,8 +147,8 @@ fn is_package(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("argosmodel"))
 }
 
-/// The package in a folder, if there is one and no other: where downloads are kept, each model has
-/// a folder.
+/// The package in a folder, if there is exactly one: in the download folder, each model has its own
+/// folder.
 fn only_package(folder: &Path) -> Result<Option<PathBuf>> {
     let io = |e| Error::io(folder, e);
     let mut found = None;
@@ -164,7 +164,7 @@ fn only_package(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(found)
 }
 
-/// The one folder at the top of a package, outside of which nothing may lie.
+/// The single folder at the top of a package; nothing may lie outside it.
 pub(super) fn top_folder(file: &[u8]) -> std::result::Result<String, String> {
     let mut top: Option<String> = None;
     for member in zip::members(file).map_err(|problem| format!("is not a package: {problem}"))? {
@@ -187,8 +187,8 @@ pub(super) fn top_folder(file: &[u8]) -> std::result::Result<String, String> {
     top.ok_or_else(|| "is an empty archive".into())
 }
 
-/// The bytes of a member, if there is one of that name. No more is unpacked than any compressed
-/// file may.
+/// The bytes of a member, if it exists. The unpacked size has the same limit as for any compressed
+/// file.
 pub(super) fn unpack_member(file: &[u8], name: &str) -> std::result::Result<Option<Vec<u8>>, String> {
     let Some(member) = zip::members(file)?.into_iter().find(|member| member.name == name) else {
         return Ok(None);

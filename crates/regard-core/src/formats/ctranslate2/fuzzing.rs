@@ -1,4 +1,4 @@
-//! The readers of CTranslate2's and Argos' files on bytes of any kind; a panic is a finding.
+//! Runs the readers of CTranslate2's and Argos' files on arbitrary bytes; a panic is a bug.
 
 use super::file::contents;
 use super::files::{top_folder, unpack_member};
@@ -13,7 +13,7 @@ pub(crate) fn model(file: &[u8]) {
     }
 }
 
-/// A package: nothing unpacks to more than it may.
+/// A package: nothing unpacks to more than the limit.
 pub(crate) fn package(file: &[u8]) {
     let Ok(top) = top_folder(file) else { return };
     assert!(!top.contains(['/', '\\']) && top != "..");

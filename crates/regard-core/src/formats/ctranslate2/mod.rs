@@ -1,11 +1,12 @@
 //! CTranslate2's folders, and the packages of Argos Translate, which contain them.
 //!
-//! `file` reads `model.bin`: every variable by its name, in place. `files` finds the
-//! files, which lie in a folder or in a zip archive. [`Ct2Model`] converts them to a model of ours.
+//! `file` reads `model.bin`: every variable by name, in place. `files` finds the files, which lie
+//! in a folder or in a zip archive. [`Ct2Model`] converts them to our model.
 //!
 //! # `model.bin`
 //!
-//! All numbers are little-endian. A string has its length (u16, with the NUL at its end) before it.
+//! All numbers are little-endian. A string is preceded by its length (u16, including the final
+//! NUL).
 //!
 //! | what | format |
 //! |---|---|
@@ -20,16 +21,16 @@
 //! | number of aliases | u32, from version 3 on |
 //! | each alias | its name and that of a variable (strings), whose scale it has as well |
 //!
-//! Integers have a variable `…_scale` beside them, a number for each row or one for all: the value
-//! is the integer divided by it. Before version 6, what is now in `config.json` was among the
+//! Integers come with a variable `…_scale`, with one value for each row or one for all: the weight
+//! is the integer divided by it. Before version 6, the contents of `config.json` were among the
 //! variables.
 //!
 //! # What is computed
 //!
-//! As in the paper, but for what variables say: `pre_norm`, `activation`, `layernorm_embedding`,
-//! `scale_embeddings` (a flag, or the factor itself). Without `position_encodings` positions are
-//! sinusoids that begin at 1, with Tensor2Tensor's frequencies. With `start_from_zero_embedding`
-//! the decoder begins with a zero vector, as Marian's does.
+//! The computation is that of the paper, except for what variables specify: `pre_norm`,
+//! `activation`, `layernorm_embedding`, `scale_embeddings` (a flag, or the factor itself). Without
+//! `position_encodings`, positions are sinusoids that begin at 1, with Tensor2Tensor's frequencies.
+//! With `start_from_zero_embedding` the decoder begins with a zero vector, like Marian's.
 
 mod config;
 mod file;

@@ -1,4 +1,4 @@
-//! The variables of a `model.bin` as a model of ours.
+//! Converts the variables of a `model.bin` to our model.
 
 use super::file::{Contents, Variable, contents};
 use super::files::{MODEL, ModelFiles};
@@ -33,7 +33,7 @@ pub(crate) struct Ct2Model {
 }
 
 impl Ct2Model {
-    /// The model of a folder or a package, if it is one.
+    /// Opens the model in a folder or a package, if it is one.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
         let Some(files) = ModelFiles::open(path)? else { return Ok(None) };
         let path = files.path_of(MODEL);
@@ -75,7 +75,7 @@ impl Ct2Model {
         self.variable(name).ok_or_else(|| self.wrong(format!("the variable {name} is missing")))
     }
 
-    /// The number of a variable that has one, under the first of these names.
+    /// The value of a scalar variable, under the first of these names that exists.
     pub(super) fn scalar(&self, names: &[String]) -> Result<Option<f32>> {
         let Some((name, variable)) = names.iter().find_map(|name| Some((name, self.variable(name)?))) else {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Ct2Model {
         self.scalar(&[format!("{stack}/{name}"), name.to_owned()])
     }
 
-    /// The numbers of a variable as they are in the file.
+    /// Reads the values of a variable, without dequantization.
     fn read(&self, name: &str, variable: &Variable, to: &mut [f32]) -> Result<()> {
         let bytes = &self.file.bytes()[variable.range.clone()];
         match variable.dtype {
@@ -116,7 +116,7 @@ impl Ct2Model {
         }
     }
 
-    /// What the rows of integers are divided by.
+    /// The divisors of the rows of integers.
     fn scales(&self, name: &str, rows: usize) -> Result<Vec<f32>> {
         let scale = format!("{name}_scale");
         let variable = self.need(&scale)?;
@@ -135,7 +135,7 @@ impl Ct2Model {
         Ok(if numbers == rows { scales } else { vec![scales[0]; rows] })
     }
 
-    /// The variable of a parameter, and the shape that it must have.
+    /// The variable of a parameter, and its expected shape.
     fn of(&self, parameter: &Parameter) -> Result<(String, Vec<usize>)> {
         let config = &self.config;
         let padding = usize::from(config.start_token.is_none());
@@ -157,7 +157,7 @@ impl Ct2Model {
         })
     }
 
-    /// The variable of a parameter, checked; none if it is a bias that the file leaves out.
+    /// The variable of a parameter, checked; `None` if it is a bias that the file omits.
     fn find(&self, parameter: &Parameter) -> Result<Option<(String, &Variable)>> {
         let (name, shape) = self.of(parameter)?;
         let Some(variable) = self.variable(&name) else {
@@ -175,7 +175,7 @@ impl Ct2Model {
         Ok(Some((name, variable)))
     }
 
-    /// Gives the memory of a part of the file back, now that it has been read.
+    /// Releases the memory of a part of the file that has been read.
     fn release_range(&self, range: Range<usize>) {
         if let FileBytes::Mapped(map) = &self.file {
             map.release(range);
@@ -210,7 +210,7 @@ impl Foreign for Ct2Model {
 
     fn transformer(&self) -> Result<Transformer> {
         let transformer = Transformer::new(self.config.clone())?.with_output_bias(self.output_bias()?)?;
-        // Also that the file has all of it, before anything is made of its size.
+        // Check that the file has all parameters before allocating their size.
         for parameter in transformer.parameters() {
             self.find(parameter)?;
         }
@@ -248,7 +248,7 @@ impl Foreign for Ct2Model {
     fn floats(&self, parameter: &Parameter) -> Result<Vec<f32>> {
         let mut values = vec![0.0; parameter.param.len];
         let Some((name, variable)) = self.find(parameter)? else { return Ok(values) };
-        // Padding, which is ours, is the last row of a vocabulary and zero.
+        // Padding, which is our own token, is the last row of a vocabulary and zero.
         let n = variable.shape.iter().product();
         self.read(&name, variable, &mut values[..n])?;
         if matches!(variable.dtype, DType::Int8 | DType::I16) {
@@ -295,7 +295,7 @@ impl Foreign for Ct2Model {
     }
 }
 
-/// The variable of a layer's weights.
+/// The variable name for a layer's weights.
 fn theirs(layer: &str, kind: &str) -> Option<String> {
     const ENDINGS: [(&str, &str); 12] = [
         ("self_attn.qkv", "self_attention/linear_0"),

@@ -1,4 +1,4 @@
-//! Files made here, one variable after the other, in every version.
+//! Tests on files written here, variable by variable, in every version.
 
 use super::file::contents;
 use super::*;
@@ -65,7 +65,7 @@ fn write(version: u32, spec: &str, variables: &[Variable], aliases: &[(&str, &st
 const WORDS: u32 = 8;
 const D: u32 = 4;
 
-/// The variables of a small pre-norm model as OpenNMT's are converted.
+/// The variables of a small pre-norm model, as converted from OpenNMT.
 fn variables() -> Vec<Variable> {
     let mut all = vec![
         floats("encoder/embeddings_0/weight", &[WORDS, D]),

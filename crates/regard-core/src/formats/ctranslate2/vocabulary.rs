@@ -9,10 +9,10 @@ use crate::text::{EOS, PieceList, SpmFile, Tokenizer, TokenizerPair, UNK};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// What the file of a SentencePiece model of both sides may be called.
+/// Possible names of a SentencePiece model for both sides.
 const JOINT_SPM: [&str; 5] =
     ["sentencepiece.model", "sentencepiece.bpe.model", "bpe.model", "spiece.model", "tokenizer.model"];
-/// The same of each side.
+/// The same for each side.
 const SEPARATE_SPM: [&str; 2] = ["source.spm", "target.spm"];
 
 impl Ct2Model {
@@ -65,7 +65,7 @@ impl Ct2Model {
         Err(Error::file(self.files.path(), message))
     }
 
-    /// Whether the source has an end token and a beginning.
+    /// Whether source sentences have an end token and a start token.
     pub(super) fn source_ends(&self, published: bool) -> Result<(bool, bool)> {
         let flag = |key: &str, old: &str| match self.contents.version {
             6.. => Ok(self.keys.get(key)?.unwrap_or(false)),
@@ -97,7 +97,7 @@ impl Ct2Model {
     }
 }
 
-/// The vocabularies of both sides, and whether they are one.
+/// The vocabularies of both sides, and whether they are shared.
 pub(super) fn read_vocabularies(
     files: &ModelFiles,
     contents: &Contents,
@@ -128,7 +128,7 @@ pub(super) fn read_vocabularies(
     }
 }
 
-/// The words of a vocabulary: a JSON list, or one on each line.
+/// The words of a vocabulary: a JSON list, or one word per line.
 fn read_vocabulary(bytes: &[u8], path: &Path, json: bool, unk: &str, eos: &str) -> Result<PieceList> {
     let wrong = |message: String| Error::file(path, message);
     let mut pieces: Vec<String> = match json {

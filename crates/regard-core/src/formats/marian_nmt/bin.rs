@@ -10,8 +10,8 @@
 //! | gap | u64, then that many zero bytes, so that data begins at a multiple of 256 |
 //! | data | one after another, each padded to a multiple of 256 bytes by most writers |
 //!
-//! Padding is not zero in every published file: behind an `intgemm8` matrix it is what the writer's
-//! memory held.
+//! Padding is not zero in every published file: after an `intgemm8` matrix it contains leftover
+//! memory of the writer.
 
 use super::items::{Entry, check_entry, data_bytes, elements, type_name};
 use crate::DType;
@@ -21,13 +21,13 @@ use std::ops::Range;
 
 /// The only version.
 pub(super) const VERSION: u64 = 1;
-/// Data begins at multiples of it.
+/// Data begins at multiples of this.
 pub(super) const ALIGNMENT: usize = 256;
-/// The bytes of an item's header.
+/// The size of an item's header in bytes.
 pub(super) const HEADER: usize = 32;
 
-/// Types by their numbers. `browsermt/marian-dev`, which made the browsers' models, and
-/// `marian-nmt/marian-dev` number 8-bit matrices differently and lay them out alike.
+/// Types by their numbers. `browsermt/marian-dev`, which created the browsers' models, and
+/// `marian-nmt/marian-dev` number 8-bit matrices differently but lay them out alike.
 const TYPES: [(u64, DType); 5] = [
     (0x404, DType::F32),
     (0x402, DType::F16),
@@ -36,7 +36,7 @@ const TYPES: [(u64, DType); 5] = [
     (0x1_0001, DType::Int8),
 ];
 
-/// Types that are not read, for messages.
+/// Unsupported types, for messages.
 const REFUSED: [(u64, &str); 17] = [
     (0x102, "int16"),
     (0x104, "int32"),
@@ -57,12 +57,12 @@ const REFUSED: [(u64, &str); 17] = [
     (0x1_2002, "intgemm16avx512"),
 ];
 
-/// The number of a type as the browsers' models have it.
+/// The number of a type in the browsers' models.
 pub(super) fn number_of(dtype: DType) -> u64 {
     TYPES.iter().find(|(_, known)| *known == dtype).map_or(0, |(number, _)| *number)
 }
 
-/// A place in the file from which numbers are read one after another.
+/// A position in the file from which numbers are read in sequence.
 struct Cursor<'a> {
     file: &'a [u8],
     at: usize,
@@ -89,7 +89,7 @@ impl Cursor<'_> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// A number that must be a length on this machine.
+    /// Reads a number that must be a valid length on this machine.
     fn length(&mut self, what: &str) -> Result<usize, String> {
         let at = self.at;
         let value = self.u64(what)?;
@@ -104,7 +104,7 @@ struct Header {
     data_length: usize,
 }
 
-/// The items of a file, all checked to lie in it.
+/// Reads the items of a file and checks that all lie inside it.
 pub(super) fn read(file: &[u8]) -> Result<Vec<Entry>, String> {
     let mut cursor = Cursor { file, at: 0 };
     let version = cursor.u64("the version")?;
@@ -151,7 +151,7 @@ pub(super) fn read(file: &[u8]) -> Result<Vec<Entry>, String> {
     items.map(|((header, name), shape)| entry(&mut cursor, header, name, shape)).collect()
 }
 
-/// A name ends with the only NUL in it.
+/// The name, which must end with its only NUL.
 fn name(bytes: &[u8], at: usize) -> Result<&str, String> {
     let name = match bytes.split_last() {
         Some((0, name)) if !name.is_empty() && !name.contains(&0) => std::str::from_utf8(name).ok(),
@@ -169,7 +169,7 @@ fn shape(bytes: &[u8]) -> Option<Vec<usize>> {
     numbers.iter().map(positive).collect()
 }
 
-/// The item whose data comes next.
+/// The next item in the data.
 fn entry(cursor: &mut Cursor<'_>, header: &Header, name: &str, shape: Vec<usize>) -> Result<Entry, String> {
     let at = cursor.at;
     let Some(&(_, dtype)) = TYPES.iter().find(|(number, _)| *number == header.kind) else {

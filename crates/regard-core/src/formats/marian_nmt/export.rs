@@ -1,13 +1,13 @@
-//! A model as the items of a file: its options, its weights in f32 or in 8 bits, and the
+//! Converts a model to the items of a file: its options, its weights in f32 or int8, and the
 //! multipliers of the inputs of its matmuls.
 //!
-//! Quantization is that of `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude
-//! (unless it was in 8 bits before it was fine-tuned). Integers are the nearest ones or, where a
-//! sample of the inputs is known, those with which the outputs change least (`rounding`). Matrices
-//! are what `_W` or `_W` and one character end the names of, and what `Wemb` is in the names of;
+//! Quantization follows `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude
+//! (unless it was int8 before it was fine-tuned). Weights are rounded to the nearest integers or,
+//! if a sample of the inputs is known, to those that change the outputs least (`rounding`).
+//! Matrices are the items whose names end with `_W` or `_W` and one character, or contain `Wemb`;
 //! everything else stays f32. A fixed multiplier of inputs ("alpha") is 127 / (mean + 1.1 standard
-//! deviations) of the largest magnitudes that the inputs of the matmul had, one for each matmul
-//! that was watched, as the scripts of `browsermt/marian-dev` have it.
+//! deviations) of the largest magnitudes of the inputs of that matmul, one per observed matmul, as
+//! in the scripts of `browsermt/marian-dev`.
 
 use super::items::{Int8Matrix, is_embedding};
 use super::parameters::{OUTPUT, OUTPUT_BIAS, SOURCE_EMBEDDINGS};
@@ -20,18 +20,19 @@ use std::collections::{BTreeMap, HashMap};
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Widths that Bergamot's matrix multiplications need in 8 bits: of the inputs, and of the outputs.
+/// The widths of inputs and outputs must be multiples of these for Bergamot's int8 matmuls.
 const INPUTS_MULTIPLE: usize = 64;
 const OUTPUTS_MULTIPLE: usize = 8;
-/// The output bias of words that must never come. Not infinite, because engines add to it.
+/// The output bias of words that must never be generated. Not infinite, because engines add to it.
 const NEVER: f32 = -1e9;
-/// How far above the mean of the largest magnitudes inputs are clamped, in standard deviations.
+/// Where inputs are clamped: this many standard deviations above the mean of the largest
+/// magnitudes.
 const DEVIATIONS: f64 = 1.1;
-/// The first version of Marian whose `gelu` is the exact one.
+/// The first version of Marian with the exact `gelu`.
 const VERSION: &str = "v1.12.42";
 
-/// The largest magnitudes and the second moments of the inputs of each matmul, by the names of the
-/// matrices.
+/// The largest magnitudes and the second moments of the inputs of each matmul, keyed by the names
+/// of the matrices.
 #[derive(Clone, Debug, Default)]
 pub struct InputStatistics {
     ranges: BTreeMap<String, Range>,
@@ -46,7 +47,7 @@ struct Range {
 }
 
 impl InputStatistics {
-    /// Takes note of the inputs of one matmul.
+    /// Records the inputs of one matmul.
     pub fn observe(&mut self, matrix: &str, inputs: &[f32]) {
         let largest = f64::from(inputs.iter().fold(0.0f32, |most, x| most.max(x.abs())));
         if !self.ranges.contains_key(matrix) {
@@ -59,7 +60,7 @@ impl InputStatistics {
         }
     }
 
-    /// Takes note of how the inputs of a matmul, `[rows, k]`, go together: the weights are then
+    /// Records the second moments of the inputs of a matmul, `[rows, k]`: the weights are then
     /// rounded so that the outputs change least.
     pub fn observe_moments(&mut self, isa: Isa, matrix: &str, inputs: &[f32], k: usize) {
         if !self.moments.contains_key(matrix) {
@@ -70,13 +71,12 @@ impl InputStatistics {
         }
     }
 
-    /// How rounding errors of a matrix of `k` inputs are compensated, if its inputs were seen.
+    /// How to compensate rounding errors of a matrix with `k` inputs, if its inputs were recorded.
     fn feedback(&self, matrix: &str, k: usize) -> Option<Feedback> {
         self.moments.get(matrix).and_then(|moments| moments.feedback(k))
     }
 
-    /// The multiplier of the inputs of the matmul with a matrix, if any were seen that are not all
-    /// zero.
+    /// The multiplier of the inputs of a matrix, if any non-zero inputs were recorded.
     pub fn multiplier(&self, matrix: &str) -> Option<f32> {
         let Range { count, sum, squares } = *self.ranges.get(matrix)?;
         let mean = sum / count;
@@ -87,14 +87,14 @@ impl InputStatistics {
 }
 
 impl Int8Matrix {
-    /// Quantizes a matrix, a row for each output or word, to the nearest integers.
+    /// Quantizes a matrix, with a row for each output or word, to the nearest integers.
     pub fn quantize(rows: usize, columns: usize, values: &[f32]) -> Self {
         let multiplier = multiplier(values);
         let values = values.iter().map(|&x| nearest(x, multiplier)).collect();
         Int8Matrix { rows, columns, values, multiplier }
     }
 
-    /// The same to integers with which the outputs change least.
+    /// The same with the rounding that changes the outputs least.
     fn quantize_with(feedback: &Feedback, rows: usize, columns: usize, values: &[f32]) -> Self {
         let (multiplier, mut integers) = (multiplier(values), Vec::with_capacity(values.len()));
         values.chunks_exact(columns).for_each(|row| feedback.round(row, multiplier, &mut integers));
@@ -102,20 +102,20 @@ impl Int8Matrix {
     }
 }
 
-/// What the usual multiplier is multiplied by until the weights no longer lie near integers.
+/// Factors to try on the usual multiplier, until the weights are no longer close to integers.
 const GRIDS: [f32; 4] = [1.0, 0.94, 0.97, 0.91];
 
-/// The mean distance to the nearest integer below which weights are taken to have been integers:
-/// that of other numbers is 0.25. Of few weights, it says nothing.
+/// If the mean distance to the nearest integer is below this, the weights are assumed to have been
+/// integers: for other weights it is 0.25. Too few weights are no evidence.
 const NEAR_INTEGERS: f64 = 0.235;
 const FEW: usize = 1024;
 
-/// The multiplier of a matrix: 127 / its largest magnitude, unless the matrix was in 8 bits before
-/// it was fine-tuned. Its weights are then near integers, and rounding would undo what training
+/// The multiplier of a matrix: 127 / its largest magnitude, unless the matrix was int8 before it
+/// was fine-tuned. Its weights are then close to integers, and rounding would undo what training
 /// changed, which is less than half a step for most of them; on another grid the changes remain.
 fn multiplier(values: &[f32]) -> f32 {
     let largest = values.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-    // Zeros have any multiplier, but one that can be divided by.
+    // Any non-zero multiplier will do for a matrix of zeros.
     let usual = if largest > 0.0 { 127.0 / largest } else { 1.0 };
     let nonzero = || values.iter().filter(|x| **x != 0.0);
     let distance = |grid: &f32| {
@@ -133,9 +133,8 @@ fn is_quantized(name: &str) -> bool {
     matches!(ending, Some(2 | 3)) || is_embedding(name)
 }
 
-/// The items of a `.npz` file, or of a `.bin` file in f32: those of the weights, checked to be what
-/// the options need, in the order of their names, and the options. `.npz` files and every engine
-/// can have them.
+/// The items of a `.npz` file, or of a `.bin` file in f32, which every engine can read: the
+/// weights, checked to be those that the options need and sorted by name, and the options.
 pub fn float_items(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec<NewItem>> {
     let mut items = checked(options, weights)?;
     items.sort_by(|a, b| a.name.cmp(&b.name));
@@ -143,7 +142,7 @@ pub fn float_items(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec
     Ok(items)
 }
 
-/// The items of a `.bin` file in 8 bits; with `inputs`, their multipliers are fixed ("alphas").
+/// The items of an int8 `.bin` file; with `inputs`, their multipliers are fixed ("alphas").
 pub fn int8_items(
     options: &MarianOptions,
     weights: Vec<NewItem>,
@@ -174,7 +173,7 @@ pub fn int8_items(
             let multiplier = inputs.multiplier(&name);
             let multiplier =
                 multiplier.ok_or_else(|| format!("the sample gave no inputs of {name} to calibrate"))?;
-            // With a shortlist the engine knows the output matrix by no name.
+            // With a shortlist, the engine uses the name "none" for the output matrix.
             for name in [Some(name.as_str()), is_output.then_some("none")].into_iter().flatten() {
                 items.push(NewItem::floats(&format!("{name}_QuantMultA"), &[1, 1], vec![multiplier]));
             }
@@ -185,9 +184,8 @@ pub fn int8_items(
     Ok(items)
 }
 
-/// Adds words behind the last, so that there are `words` of them on the source's and the target's
-/// side, and makes the output layer never choose one of the target from `banned` on. Embeddings of
-/// new words are zero.
+/// Appends words until there are `words` of them on the source and the target side, and keeps the
+/// output layer from choosing any target word from `banned` on. Embeddings of new words are zero.
 pub fn grow_vocabularies(
     options: &mut MarianOptions,
     weights: &mut Vec<NewItem>,
@@ -214,9 +212,10 @@ pub fn grow_vocabularies(
     }
 }
 
-/// A learned shortlist as Marian's engines use it, for vocabularies of this many source words.
-/// Words that always may come are on the list of `</s>`, which ends every source sentence: Marian's
-/// own way, the first words of the vocabulary, would need the frequent ones to come first.
+/// A learned shortlist in the form that Marian's engines use, for vocabularies of this many source
+/// words. Words that are always allowed go on the list of `</s>`, which ends every source sentence:
+/// Marian's own method, the first words of the vocabulary, would require the frequent words to come
+/// first.
 pub fn lexical_shortlist(list: &Shortlist, eos: u32, source_words: usize) -> LexicalShortlist {
     let mut lists: Vec<Vec<u32>> = (0..source_words).map(|word| list.likely(word as u32).to_vec()).collect();
     if let Some(end) = lists.get_mut(eos as usize) {
@@ -225,7 +224,7 @@ pub fn lexical_shortlist(list: &Shortlist, eos: u32, source_words: usize) -> Lex
         end.sort_unstable();
         end.dedup();
     }
-    // Marian takes an empty list behind the last id for a damaged file.
+    // Marian treats an empty list after the last id as a damaged file.
     if let Some(last) = lists.last_mut().filter(|last| last.is_empty()) {
         last.push(eos);
     }
@@ -233,7 +232,7 @@ pub fn lexical_shortlist(list: &Shortlist, eos: u32, source_words: usize) -> Lex
     LexicalShortlist::new(1, best as u32, &lists)
 }
 
-/// The weights, if they are the parameters that the options need.
+/// The weights, after checking that they are the parameters that the options need.
 fn checked(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec<NewItem>> {
     let mut needed: HashMap<String, [usize; 2]> = options.parameters().into_iter().collect();
     for item in &weights {
@@ -260,7 +259,7 @@ fn checked(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec<NewItem
     }
 }
 
-/// What the matrix multiplications of Bergamot can multiply in 8 bits.
+/// Checks that Bergamot's int8 matmuls can handle the widths.
 fn check_widths(options: &MarianOptions) -> Result<()> {
     let MarianOptions { d_model, encoder_feed_forward, decoder_feed_forward, target_vocabulary, .. } =
         *options;
@@ -289,7 +288,7 @@ fn transposed(rows: usize, columns: usize, values: &[f32]) -> Vec<f32> {
 }
 
 impl MarianOptions {
-    /// The text of `special:model.yml`, with every key that Marian and Bergamot ask for.
+    /// The text of `special:model.yml`, with every key that Marian and Bergamot require.
     pub fn to_yaml(&self) -> Result<String> {
         let activation = match self.activation {
             Activation::Relu => "relu",
@@ -340,7 +339,7 @@ impl MarianOptions {
     }
 }
 
-/// Keys that say nothing about these models, but that one of the engines asks for.
+/// Keys that do not matter for these models, but that one of the engines requires.
 const UNUSED: [(&str, &str); 28] = [
     ("bert-train-type-embeddings", "true"),
     ("bert-type-vocab-size", "2"),

@@ -1,4 +1,4 @@
-//! A model of ours as a folder of Marian or of Firefox.
+//! Exports one of our models as a folder for Marian or Firefox.
 
 use super::folder::{metadata_file, other_model_file};
 use super::items::is_embedding;
@@ -20,10 +20,10 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// What is written.
+/// The format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Firefox's engine, in 8 bits with fixed multipliers of the inputs.
+    /// Firefox's engine, in int8 with fixed multipliers of the inputs.
     BergamotInt8,
     /// The same engine, in f32.
     BergamotF32,
@@ -31,20 +31,19 @@ pub enum ExportFormat {
     Marian,
 }
 
-/// What an export needs besides the model.
+/// The settings of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportOptions<'a> {
-    /// What is written.
+    /// The format to write.
     pub format: ExportFormat,
-    /// Lines of source text on which the inputs of matmuls are measured and the tokenizer is
-    /// checked.
+    /// Lines of source text on which to measure the inputs of matmuls and check the tokenizer.
     pub sample: &'a [&'a str],
     /// The lexical shortlist, if there is to be one.
     pub shortlist: Option<&'a Shortlist>,
 }
 
-/// Writes the model to a folder, each file beside its place and renamed. A model that Marian cannot
-/// express is refused, by the names of its settings.
+/// Writes the model to a folder, each file atomically. Rejects a model that Marian cannot express,
+/// naming the settings.
 pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Result<()> {
     let mut marian = marian_options(model.transformer.config())?;
     marian.output_bias = model.transformer.output_bias().is_some();
@@ -61,7 +60,7 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
         }
     }
     let mut weights = items(model, marian.norm);
-    // Marian has no padding: what has it as a piece must never choose it.
+    // Marian has no padding: a vocabulary with a padding piece must never generate it.
     let words = |tokenizer: &Tokenizer| match tokenizer.is_sentencepiece() {
         true => tokenizer.size() - 1,
         false => tokenizer.size().next_multiple_of(SPM_MULTIPLE),
@@ -104,10 +103,10 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
     write_folder(folder, &files)
 }
 
-/// Writes what a file holds.
+/// Writes the contents of a file.
 type Contents<'a> = Box<dyn Fn(&mut BufWriter<File>) -> std::io::Result<()> + 'a>;
 
-/// Writes the files of a model to a folder that holds no other: a folder with two could not be
+/// Writes the files of a model to a folder without another model: a folder with two could not be
 /// read.
 fn write_folder(folder: &Path, files: &[(String, Contents<'_>)]) -> Result<()> {
     fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
@@ -119,7 +118,7 @@ fn write_folder(folder: &Path, files: &[(String, Contents<'_>)]) -> Result<()> {
     files.iter().try_for_each(|(name, write)| replace(&folder.join(name), |to| write(to)))
 }
 
-/// Both languages and a dot, if they have two letters each: what the names of Firefox's files have.
+/// Both languages and a dot, if they have two letters each, as in the names of Firefox's files.
 fn pair(model: &Model) -> String {
     let code = |language: &Option<String>| language.clone().filter(|code| code.len() == 2);
     match (code(&model.languages.source), code(&model.languages.target)) {
@@ -128,7 +127,7 @@ fn pair(model: &Model) -> String {
     }
 }
 
-/// The options of a model of this shape, without an output bias.
+/// The options of a model with this configuration, without an output bias.
 fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
     let refuse = |field: &str, message: &str| {
         Err(Error::config(field, format!("{message}; Marian cannot express it")))
@@ -189,7 +188,7 @@ fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
     })
 }
 
-/// All weights by Marian's names, without padding.
+/// All weights under Marian's names, without padding.
 fn items(model: &Model, norm: NormPlace) -> Vec<NewItem> {
     let parameters = model.transformer.parameters().iter();
     let mut items: Vec<NewItem> =
@@ -226,7 +225,7 @@ fn items_of(parameter: &Parameter, values: &[f32], norm: NormPlace) -> Vec<NewIt
         .collect()
 }
 
-/// The inputs of all matmuls while the model translates the sample.
+/// Measures the inputs of all matmuls while the model translates the sample.
 fn measure(model: &Model, sample: &[&str]) -> Result<InputStatistics> {
     if sample.is_empty() {
         return Err(Error::config("sample", "there is no text to calibrate the int8 inputs on"));
@@ -248,7 +247,7 @@ fn measure(model: &Model, sample: &[&str]) -> Result<InputStatistics> {
             let parameter = model.transformer.parameters().iter().find(|p| p.param.offset == weight);
             for name in parameter.map(|p| item_names(&p.name, norm)).unwrap_or_default() {
                 statistics.observe(&name, &values);
-                // Embeddings, which the output layer may share, are looked up as well.
+                // Embeddings, which the output layer may share, are also looked up.
                 if !is_embedding(&name) {
                     statistics.observe_moments(engine.isa(), &name, &values, columns);
                 }
