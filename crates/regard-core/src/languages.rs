@@ -1,11 +1,10 @@
-//! Language codes: the ways in which models and people spell them, and which of a model's codes is
-//! meant.
+//! Language codes: their spellings in models and in use, and which of a model's codes is meant.
 //!
-//! A code is a language (ISO 639-1 `de`, ISO 639-3 `deu`), perhaps with a script (`deu_Latn`) or a
-//! region (`de_DE`), and perhaps dressed as a token (`__de__`, `<2de>`, `>>deu<<`).
+//! A code is a language (ISO 639-1 `de`, ISO 639-3 `deu`), optionally with a script (`deu_Latn`) or
+//! a region (`de_DE`), and possibly written as a token (`__de__`, `<2de>`, `>>deu<<`).
 
-/// Codes of one language: ISO 639-1 first, then ISO 639-3, then what models and people use in their
-/// place (the main member of a macrolanguage, the code of ISO 639-2/B, or one that was withdrawn).
+/// The codes of one language: ISO 639-1 first, then ISO 639-3, then alternatives in use (the main
+/// member of a macrolanguage, the code of ISO 639-2/B, or a withdrawn one).
 const LANGUAGES: &[&[&str]] = &[
     &["af", "afr"],
     &["ak", "aka"],
@@ -160,10 +159,10 @@ const LANGUAGES: &[&[&str]] = &[
     &["zu", "zul"],
 ];
 
-/// How many similar codes an error lists.
+/// The number of similar codes that an error lists.
 const SIMILAR: usize = 8;
 
-/// The parts of a code, in lower case.
+/// The parts of a code, lowercased.
 #[derive(Debug, PartialEq, Eq)]
 struct Code {
     language: String,
@@ -171,7 +170,7 @@ struct Code {
     region: Option<String>,
 }
 
-/// A code without what makes it a token: `__de__`, `<2de>` and `>>deu<<` are `de`, `de` and `deu`.
+/// A code without its token markers: `__de__`, `<2de>` and `>>deu<<` are `de`, `de` and `deu`.
 ///
 /// ```
 /// use regard_core::languages::bare;
@@ -187,8 +186,8 @@ pub fn bare(code: &str) -> &str {
     code
 }
 
-/// Whether a text has the form of a language code: two or three letters, perhaps a script or a
-/// region.
+/// Whether a text has the form of a language code: two or three letters, optionally with a script
+/// or a region.
 ///
 /// ```
 /// use regard_core::languages::is_code;
@@ -221,7 +220,7 @@ fn parse(code: &str) -> Option<Code> {
     Some(Code { language, script, region })
 }
 
-/// All codes of the language of a code, the shortest first; none if the table does not have it.
+/// All codes of the language of a code, the shortest first; empty if the table does not have it.
 ///
 /// ```
 /// use regard_core::languages::codes;
@@ -235,8 +234,8 @@ pub fn codes(code: &str) -> &'static [&'static str] {
     own.or_else(|| LANGUAGES.iter().find(|group| group.contains(&language.as_str()))).copied().unwrap_or(&[])
 }
 
-/// The shortest spelling of each of a model's codes that [`find`] takes for that code: `de` for
-/// `deu_Latn`, but `zh-Hant` for `zho_Hant` where there is a `zho_Hans` too.
+/// The shortest spelling of each of a model's codes that [`find`] resolves to that code: `de` for
+/// `deu_Latn`, but `zh-Hant` for `zho_Hant` if there is also a `zho_Hans`.
 ///
 /// ```
 /// use regard_core::languages::shortest;
@@ -259,12 +258,12 @@ pub fn shortest(of_model: &[&str]) -> Vec<String> {
     of_model.iter().enumerate().map(spell).collect()
 }
 
-/// Whether two codes are of one language.
+/// Whether two codes mean the same language.
 fn is_same_language(a: &str, b: &str) -> bool {
     a == b || LANGUAGES.iter().any(|group| group.contains(&a) && group.contains(&b))
 }
 
-/// The script that a code says or, for Chinese, that its region implies.
+/// The script in a code or, for Chinese, the one that its region implies.
 fn script_of(code: &Code) -> Option<&str> {
     let chinese = is_same_language(&code.language, "zh");
     code.script.as_deref().or(match code.region.as_deref() {
@@ -274,7 +273,7 @@ fn script_of(code: &Code) -> Option<&str> {
     })
 }
 
-/// Which of a model's codes `wanted` means; if none, some that are similar.
+/// Which of a model's codes `wanted` means; if none, similar ones.
 ///
 /// ```
 /// use regard_core::languages::find;
@@ -291,8 +290,8 @@ pub fn find(wanted: &str, codes: &[&str]) -> Result<usize, Vec<String>> {
     }
     let Some(asked) = parse(wanted) else { return Err(similar(wanted, codes)) };
     let script = script_of(&asked);
-    // The same code of the language before another, the same script before one that is not said,
-    // the same region before another, simplified Chinese before traditional; then the first.
+    // Prefer the same code of the language, then the same script over an unspecified one, then the
+    // same region, then simplified over traditional Chinese; then the first.
     let rank = |code: &Code| {
         let theirs = script_of(code);
         if !is_same_language(&asked.language, &code.language)
@@ -311,7 +310,7 @@ pub fn find(wanted: &str, codes: &[&str]) -> Result<usize, Vec<String>> {
     ranked.min().map(|(_, i)| i).ok_or_else(|| similar(wanted, codes))
 }
 
-/// Codes that begin alike, the most similar first.
+/// Codes with the same beginning, the most similar first.
 fn similar(wanted: &str, codes: &[&str]) -> Vec<String> {
     let wanted = wanted.to_ascii_lowercase();
     let common = |code: &str| {

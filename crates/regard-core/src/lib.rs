@@ -1,9 +1,9 @@
 //! Inference: text, model, decoding, model folders, and the [`Translator`](translator::Translator)
-//! over all of them.
+//! on top of them.
 
-// Raw text to ids and back: normalisation, training a tokenizer, `tokenizer.json`.
+// From raw text to ids and back: normalisation, training a tokenizer, `tokenizer.json`.
 pub mod text;
-// Sentences laid end to end without padding: what a model computes on.
+// Contiguous sentences without padding: the input of a model.
 pub mod batch;
 // The Transformer: configuration, parameters, wiring.
 pub mod model;
@@ -11,14 +11,14 @@ pub mod model;
 pub mod decode;
 // Model folders: MarianMT directories, safetensors.
 pub mod formats;
-// Models by name: a folder of them, downloads, published lists.
+// Models by name: the model folder, downloads, published lists.
 pub mod store;
-// Text in, text out.
+// From text to text.
 pub mod translator;
 pub mod bounded;
 mod dtype;
 mod error;
-// Codes of languages, as models and people spell them.
+// Language codes and their spellings.
 pub mod languages;
 pub mod parallel;
 mod replace;

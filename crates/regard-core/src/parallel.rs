@@ -3,10 +3,10 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-/// A thread is worth starting for this many items.
+/// The minimum number of items that are worth a thread.
 const ITEMS: usize = 64;
 
-/// Calls both at once, the first on a thread of its own if the system gives one.
+/// Runs both concurrently, the first on its own thread if the system provides one.
 pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, &first);
@@ -19,7 +19,7 @@ pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl
     })
 }
 
-/// What `f` makes of each item, on `threads` threads at most.
+/// Applies `f` to each item, on at most `threads` threads.
 pub fn map<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], f: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
     map_parts(threads, items, &f)
 }

@@ -1,4 +1,4 @@
-//! Files that are whole at every moment: written beside their place, synced, renamed.
+//! Atomic file replacement: write a temporary file, sync, rename.
 
 use crate::{Error, Result};
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Resu
     })
 }
 
-/// Makes the rename itself last. Only Unix can open a folder for that.
+/// Makes the rename durable. Only Unix can open a folder for that.
 fn sync_folder(path: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());

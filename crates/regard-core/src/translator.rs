@@ -1,5 +1,4 @@
-//! Text in, text out: lines are split where they are too long, encoded, searched, decoded and
-//! joined again.
+//! Text to text: splits lines that are too long, encodes, searches, decodes and joins the parts.
 //!
 //! ```no_run
 //! use regard_core::{Isa, translator::Translator};
@@ -33,11 +32,11 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use substitutes::Substitutes;
 
-/// Sentences of a batch with a shortlist, of which each has its own words: those of more sentences
-/// do not fit the caches of two cores that work side by side.
+/// The number of sentences per batch with a shortlist, where each sentence has its own words: those
+/// of more sentences do not fit the caches of two cores that work side by side.
 const SHORTLISTED: usize = 16;
 
-/// One or several models of one vocabulary, ready to translate; it can be shared by threads.
+/// One or several models with the same vocabulary, ready to translate; threads can share it.
 #[derive(Debug)]
 pub struct Translator {
     /// Their weights are in the engines.
@@ -45,9 +44,9 @@ pub struct Translator {
     engines: Vec<Arc<Engine>>,
     threads: usize,
     longest: usize,
-    /// Made when it is first needed.
+    /// Created on first use.
     whole_words: OnceLock<WholeWords>,
-    /// The same.
+    /// Created on first use.
     substitutes: OnceLock<Substitutes>,
 }
 
@@ -56,7 +55,7 @@ pub struct Translator {
 pub struct Candidate {
     /// The text: one line without tabs, whatever the model generates.
     pub text: String,
-    /// What it was ranked by; of a line that was split, the mean of its parts.
+    /// The score by which it is ranked; for a line that was split, the mean of its parts.
     pub score: f32,
     /// The tokens that the model generated.
     pub tokens: Vec<String>,
@@ -74,9 +73,9 @@ pub struct Line {
     pub candidates: Vec<Candidate>,
     /// The source pieces.
     pub source: Vec<String>,
-    /// How many parts the line was translated in.
+    /// The number of parts in which the line was translated.
     pub parts: usize,
-    /// How many of them had to be cut inside a sentence.
+    /// The number of parts that end inside a sentence.
     pub cut: usize,
 }
 
@@ -98,7 +97,7 @@ struct Part {
     ids: Vec<u32>,
     /// Whether it ends in the middle of a sentence.
     cut: bool,
-    /// What the model reads in place of the ids, if translations of terms stand in it.
+    /// The annotated ids, if the part contains translations of terms.
     annotated: Option<AnnotatedIds>,
 }
 
@@ -107,26 +106,26 @@ impl Part {
         Part { ids, cut, annotated: None }
     }
 
-    /// What the model reads.
+    /// The input of the model.
     fn read(&self) -> &[u32] {
         self.annotated.as_ref().map_or(&self.ids, |annotated| &annotated.ids)
     }
 }
 
-/// Follows the translation of lines; several threads call it at once.
+/// Observes the translation of lines; several threads call it concurrently.
 pub trait WatchLines: Sync {
-    /// Whether line `index` is still wanted; one that is not is returned unfinished.
+    /// Whether line `index` is still wanted; if not, it is returned unfinished.
     fn wanted(&self, index: usize) -> bool;
 
     /// Whether [`WatchLines::grown`] should be called for line `index`.
     fn follows(&self, index: usize) -> bool;
 
-    /// The text of part `part` of line `index` so far; a line has one part unless it is longer than
-    /// the model can read.
+    /// Receives the text of part `part` of line `index` so far; a line has one part unless it is
+    /// longer than the model's limit.
     fn grown(&self, index: usize, part: usize, text: &str);
 }
 
-/// Waits for everything and ignores progress.
+/// Never cancels and ignores progress.
 impl WatchLines for () {
     fn wanted(&self, _: usize) -> bool {
         true
@@ -139,7 +138,7 @@ impl WatchLines for () {
     fn grown(&self, _: usize, _: usize, _: &str) {}
 }
 
-/// The search knows parts by their number; this knows their lines.
+/// Maps the part indices of the search to lines.
 struct WatchParts<'a> {
     places: Vec<(usize, usize)>,
     translator: &'a Translator,
@@ -165,7 +164,7 @@ impl Translator {
         Self::load_as(folders, None, isa, threads)
     }
 
-    /// The same, multiplying in `dtype`: 8 bits, or f32 for every other format.
+    /// The same with matmuls in `dtype`: `Int8`, or `F32` for every other format.
     pub fn load_as<P: AsRef<Path>>(
         folders: &[P],
         dtype: Option<DType>,
@@ -178,7 +177,7 @@ impl Translator {
         Self::with_engines(models, engines, threads)
     }
 
-    /// Several translators of one vocabulary as one; on as many cores as the first.
+    /// Combines several translators with the same vocabulary; uses as many cores as the first.
     pub fn ensemble(translators: Vec<Translator>) -> Result<Self> {
         let threads = translators.first().map_or(1, Translator::threads);
         let (mut models, mut engines) = (Vec::new(), Vec::new());
@@ -189,7 +188,7 @@ impl Translator {
         Self::with_engines(models, engines, threads)
     }
 
-    /// Translates with models that are already there.
+    /// Translates with models that are already loaded.
     pub fn new(mut models: Vec<Model>, dtype: DType, isa: Isa, threads: usize) -> Result<Self> {
         let engine = |model: &mut Model| {
             let weights = std::mem::take(&mut model.weights);
@@ -228,8 +227,8 @@ impl Translator {
         })
     }
 
-    /// A translator from one language of its models to another, with the same weights in memory;
-    /// what is not given is as it was. Codes may be spelt in any way
+    /// A translator from one language of its models to another, which shares the weights in memory;
+    /// a language that is not given stays unchanged. All spellings of codes are accepted
     /// ([`languages`](crate::languages)).
     pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
         let models = self.models.iter().map(|model| model.for_languages(source, target));
@@ -237,7 +236,7 @@ impl Translator {
         Self::with_engines(models, self.engines.clone(), self.threads)
     }
 
-    /// A multilingual model knows which it reads and writes.
+    /// Checks that the languages of a multilingual model are set.
     fn check_languages(&self) -> Result<()> {
         let Some(tokens) = self.model().tokenizers.languages() else { return Ok(()) };
         let languages = &self.model().languages;
@@ -261,25 +260,25 @@ impl Translator {
         &self.models[0]
     }
 
-    /// The weights of the first model, unpacked; in 8 bits, what is left of them.
+    /// The unpacked weights of the first model; from int8, the dequantized values.
     pub fn weights(&self) -> Vec<f32> {
         self.engines[0].weights()
     }
 
-    /// Every attention of the first model of `source` and a given `target`, ids with their
-    /// end token.
+    /// All attention maps of the first model for `source` and a given `target`, ids with their end
+    /// token.
     pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
         attention_maps(&self.engines[0], source, target)
     }
 
-    /// Follows a sentence, ids with their end token, through the first model, parts of which may be
-    /// switched off; `layer` is the one that is recorded.
+    /// Traces a sentence, ids with the end token, through the first model, parts of which may be
+    /// switched off; `layer` is the layer to record.
     pub fn trace(&self, source: &[u32], ablation: Ablation, layer: usize) -> Result<Tracer<'_>> {
         Tracer::new(&self.engines[0], source, ablation, layer)
     }
 
-    /// The beam search of a sentence, ids with their end token, step by step; given up when
-    /// `wanted` is false.
+    /// The beam search of a sentence, ids with the end token, step by step; stops when `wanted`
+    /// returns false.
     pub fn beam_steps(
         &self,
         source: &[u32],
@@ -294,18 +293,17 @@ impl Translator {
         self.engines[0].isa()
     }
 
-    /// The number format of the matrix multiplications: `F32` or `Int8`.
+    /// The number format of the matmuls: `F32` or `Int8`.
     pub fn dtype(&self) -> DType {
         self.engines[0].dtype()
     }
 
-    /// How many cores it uses.
+    /// The number of cores it uses.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// The search settings of the model's `generation_config.json`, and the defaults for what that
-    /// does not say.
+    /// The search settings of the model's `generation_config.json`, with defaults for missing ones.
     pub fn options(&self) -> SearchOptions {
         let generation = &self.model().generation;
         let eos = self.target().eos();
@@ -316,7 +314,8 @@ impl Translator {
         if let Some(penalty) = generation.length_penalty {
             options.length_penalty = penalty;
         }
-        // Their lengths count the start token, and those of new tokens, which win, do not.
+        // Their lengths include the start token; those of new tokens, which take precedence, do
+        // not.
         let most = generation.max_length.map(|n| n.saturating_sub(1).max(1));
         options.max_length = generation.max_new_tokens.or(most);
         let least = generation.min_length.map(|n| n.saturating_sub(1));
@@ -345,7 +344,7 @@ impl Translator {
         for word in generation.bad_words_ids.iter().flatten() {
             match word[..] {
                 [] => {}
-                // Padding never comes anyway, and the end cannot be banned.
+                // Padding is never generated anyway, and the end cannot be banned.
                 [id] if Some(id) == pad || id == eos => {}
                 [id] => options.banned.push(id),
                 _ => options.banned_sequences.push(word.clone()),
@@ -372,13 +371,13 @@ impl Translator {
         if text.contains(breaks) { text.replace(breaks, " ") } else { text }
     }
 
-    /// Translates each line; as many come out as went in.
+    /// Translates each line; returns one result per line.
     pub fn translate<T: AsRef<str> + Sync>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
         self.translate_watched(lines, options, self.threads, &())
     }
 
-    /// The same on `threads` cores, followed by `watch`, which can cancel lines and sees how they
-    /// grow.
+    /// The same on `threads` cores, observed by `watch`, which can cancel lines and sees their
+    /// progress.
     pub fn translate_watched<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
@@ -414,7 +413,7 @@ impl Translator {
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.read().to_vec()).collect();
         let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
-        // It is not known which part of a split line a phrase belongs to.
+        // It is unknown to which part of a split line a phrase belongs.
         let whole = parts.iter().enumerate().flat_map(|(line, parts)| {
             let of_line = constraints.get(line).filter(|_| parts.len() == 1);
             std::iter::repeat_n(of_line.cloned().unwrap_or_default(), parts.len())
@@ -436,7 +435,7 @@ impl Translator {
         }))
     }
 
-    /// A line as the model reads it.
+    /// The line in the form that the model reads.
     fn readable<'a>(&self, line: &'a str, options: &SearchOptions) -> Cow<'a, str> {
         if options.substitute { self.substitutes().replace(line) } else { Cow::Borrowed(line) }
     }
@@ -446,8 +445,8 @@ impl Translator {
         self.substitutes.get_or_init(|| Substitutes::new(self.source(), language()))
     }
 
-    /// The log-probability of each token of given translations and of their ends, and what each is
-    /// ranked by: forced decoding.
+    /// Forced decoding: the log-probability of each token of given translations, including their
+    /// ends, and the score of each.
     pub fn score<T: AsRef<str>>(&self, pairs: &[(T, T)], options: &SearchOptions) -> Result<Vec<Candidate>> {
         self.check_languages()?;
         let encode = |(source, target): &(T, T)| -> Result<(Vec<u32>, Vec<u32>)> {
@@ -457,7 +456,7 @@ impl Translator {
         let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
         let scores = score_pairs(&engines, &ids, self.threads)?;
         let mut candidates = Vec::with_capacity(pairs.len());
-        // The token of a language costs nothing, and is not shown.
+        // The language token has no cost, and is not shown.
         let first = self.target().before().len();
         for (((_, text), (_, target)), mut token_scores) in pairs.iter().zip(&ids).zip(scores) {
             token_scores.drain(..first.min(token_scores.len()));
@@ -474,8 +473,8 @@ impl Translator {
         Ok(candidates)
     }
 
-    /// The parts in which a line is translated: one, unless it is longer than the model can read.
-    /// Each of them has the language token that the line begins with.
+    /// The parts in which a line is translated: one, unless it is longer than the model's limit.
+    /// Each part has the language token that the line begins with.
     fn split(&self, line: &str) -> Result<Vec<Part>> {
         let text = self.source().prepare(line);
         if text.is_empty() {
@@ -489,7 +488,7 @@ impl Translator {
         if ids.len() <= self.longest {
             return Ok(vec![Part::new(ids, false)]);
         }
-        // Sentences are gathered as long as they fit together.
+        // Group sentences as long as they fit together.
         let language = language.unwrap_or_default();
         let mut parts: Vec<Part> = Vec::new();
         let mut open = String::new();
@@ -508,7 +507,7 @@ impl Translator {
         Ok(parts)
     }
 
-    /// Adds the text as one part, or cut into several where even a sentence is too long.
+    /// Adds the text as one part, or splits it if even a sentence is too long.
     fn close(&self, text: &str, parts: &mut Vec<Part>) -> Result<()> {
         let mut ids = self.source().encode(text)?;
         if ids.len() <= self.longest {
@@ -525,17 +524,17 @@ impl Translator {
         Ok(())
     }
 
-    /// How many tokens stand behind every source text: its end, and perhaps that of a language.
+    /// The number of tokens after every source text: its end, and possibly a language token.
     fn source_end(&self) -> usize {
         usize::from(self.source().ends()) + self.source().behind().len()
     }
 
-    /// How many tokens stand around every source text.
+    /// The number of tokens around every source text.
     fn source_frame(&self) -> usize {
         self.source().before().len() + self.source_end()
     }
 
-    /// A hypothesis without the token of its language.
+    /// A hypothesis without its language token.
     fn without_language(&self, mut hypothesis: Hypothesis) -> Hypothesis {
         let first = self.target().before();
         if !first.is_empty() && hypothesis.ids.starts_with(first) {
@@ -543,7 +542,7 @@ impl Translator {
             hypothesis.token_log_probabilities.drain(..first.len());
             hypothesis.attention.drain(..first.len().min(hypothesis.attention.len()));
         }
-        // The source's tokens of languages are no words that could be looked at.
+        // The source's language tokens are not words that can be attended to.
         let n = self.source().before().len();
         hypothesis.attention.iter_mut().for_each(|row| drop(row.drain(..n.min(row.len()))));
         hypothesis
@@ -590,8 +589,8 @@ impl Translator {
     }
 }
 
-/// A hypothesis whose attention is to the source without the translations of terms: what goes to
-/// one of those counts for its term.
+/// Maps the attention of a hypothesis to the source without the translations of terms: attention to
+/// a translation counts for its term.
 fn without_terms(mut hypothesis: Hypothesis, part: &Part) -> Hypothesis {
     let Some(annotated) = &part.annotated else { return hypothesis };
     for row in &mut hypothesis.attention {
@@ -615,7 +614,7 @@ pub fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The text with a space for every line break.
+/// Replaces every line break by a space.
 pub fn single_line(text: &str) -> Cow<'_, str> {
     match text.contains(is_line_break) {
         true => text.replace(is_line_break, " ").into(),
@@ -623,12 +622,12 @@ pub fn single_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The number of the word that each piece belongs to, as spaces part the words of the text: `▁`
-/// begins a word, and bytes that spell a line break or a tab, which the text has as a space, end
+/// The index of the word that each piece belongs to, where words are separated by spaces: `▁`
+/// begins a word, and bytes that spell a line break or a tab, which become a space in the text, end
 /// one.
 fn words(pieces: &[String]) -> Vec<usize> {
     let mut word = 0;
-    // Pieces up to this one spell a break.
+    // The end of the pieces that spell a break.
     let mut break_end = 0;
     let mut found = Vec::with_capacity(pieces.len());
     for (i, piece) in pieces.iter().enumerate() {
@@ -646,8 +645,8 @@ fn words(pieces: &[String]) -> Vec<usize> {
     found
 }
 
-/// How many pieces at the beginning of `pieces` are bytes (`<0x0A>`) that spell a line break or a
-/// tab; 0 if they do not.
+/// The number of pieces at the beginning of `pieces` that are bytes (`<0x0A>`) which spell a line
+/// break or a tab; 0 if they do not.
 fn spelt_break(pieces: &[String]) -> usize {
     let byte = |piece: &String| u8::from_str_radix(piece.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok();
     let bytes: Vec<u8> = pieces.iter().take(3).map_while(byte).collect();
@@ -668,8 +667,8 @@ fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usi
             sums[t][s] += weight;
         }
     }
-    // How much of what a source word gets comes from this target word counts as well: every word
-    // attends to the full stop.
+    // Also weigh by the share of a source word's attention that comes from this target word,
+    // because every word attends to the full stop.
     let totals: Vec<f32> = (0..=last_source).map(|s| sums.iter().map(|row| row[s]).sum()).collect();
     for row in &mut sums {
         row.iter_mut().zip(&totals).for_each(|(x, total)| *x *= *x / total.max(f32::MIN_POSITIVE));
@@ -701,7 +700,7 @@ mod tests {
         let source = words(&pieces(&["▁the", "▁hou", "se"]));
         let target = words(&pieces(&["▁das", "▁Ha", "us"]));
         assert_eq!((source.clone(), target.clone()), (vec![0, 1, 1], vec![0, 1, 1]));
-        // The last row is the end's; each row also has the source's end.
+        // The last row belongs to the end token; each row also has the source's end token.
         let attention = vec![
             vec![0.7, 0.1, 0.1, 0.1],
             vec![0.4, 0.3, 0.2, 0.1],
@@ -710,7 +709,7 @@ mod tests {
         ];
         assert_eq!(align(&attention, &source, &target), [(0, 0), (1, 1)]);
         assert_eq!(align(&[], &source, &target), []);
-        // Both attend most to the second word, which is the first one's only by habit.
+        // Both rows attend most to the second word, but it gets more of its weight from the second.
         let attention = vec![vec![0.4, 0.6], vec![0.1, 0.9]];
         assert_eq!(align(&attention, &[0, 1], &[0, 1]), [(0, 0), (1, 1)]);
     }

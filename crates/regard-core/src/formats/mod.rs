@@ -71,46 +71,45 @@ pub struct Model {
     pub transformer: Transformer,
     /// Their weights.
     pub weights: Vec<f32>,
-    /// Text to ids and back.
+    /// The tokenizers.
     pub tokenizers: TokenizerPair,
-    /// From what to what it translates.
+    /// The languages that it translates between.
     pub languages: Languages,
     /// Its default search settings.
     pub generation: GenerationConfig,
-    /// The words that a source sentence makes likely, if the folder has such lists: the search is
-    /// over those alone.
+    /// The lexical shortlist, if the folder has one: the search is restricted to its words.
     pub shortlist: Option<Arc<Shortlist>>,
 }
 
-/// The languages of a model, as the user named them.
+/// The languages of a model, with the codes that the user gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Languages {
-    /// What it reads, for example `en`.
+    /// The source language, for example `en`.
     #[serde(rename = "source_lang")]
     pub source: Option<String>,
-    /// What it writes, for example `de`.
+    /// The target language, for example `de`.
     #[serde(rename = "target_lang")]
     pub target: Option<String>,
 }
 
 impl Languages {
-    /// These, and where there is none, those of `other`.
+    /// These languages, with missing ones taken from `other`.
     pub fn or(self, other: Self) -> Self {
         Languages { source: self.source.or(other.source), target: self.target.or(other.target) }
     }
 }
 
-/// What a model folder says about itself, besides the model.
+/// The description of a model folder, besides the model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
-    /// `marian`, `regard`, `marian-nmt`, `ctranslate2`, `argos`, or that of another family.
+    /// `marian`, `regard`, `marian-nmt`, `ctranslate2`, `argos`, or the name of another family.
     pub model_type: &'static str,
     /// Why the Marian format cannot express it; empty if it can.
     pub why_not_marian: Vec<String>,
     /// The format in which most of the weights are stored.
     #[serde(rename = "precision")]
     pub dtype: DType,
-    /// The size of the file of weights.
+    /// The size of the weights file.
     pub weight_bytes: u64,
 }
 
@@ -131,8 +130,8 @@ impl Model {
     }
 
     /// Reads a model folder and packs its weights, which are then not in the model; in the number
-    /// format they are stored in unless `dtype` names another. Never more than one matrix is held
-    /// twice.
+    /// format they are stored in, unless `dtype` names another. At most one matrix exists twice in
+    /// memory.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
         if let Some(foreign) = open_foreign(folder)? {
             let transformer = foreign.transformer()?;
@@ -165,7 +164,7 @@ impl Model {
         Ok((model, engine))
     }
 
-    /// Everything but the weights, and these.
+    /// Everything except the weights, and the weights.
     fn open(folder: &Path) -> Result<(Self, Weights)> {
         let (keys, config) = read_config(folder)?;
         let file = Weights::open(folder)?;
@@ -186,8 +185,8 @@ impl Model {
         Ok((Model { transformer, weights, tokenizers, languages, generation, shortlist }, file))
     }
 
-    /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing
-    /// at all, [`GenerationConfig::standard`] is written.
+    /// Writes a model folder, each file atomically. If `generation` is empty,
+    /// [`GenerationConfig::standard`] is written.
     pub fn save(&self, folder: &Path, dtype: DType) -> Result<()> {
         let config = self.transformer.config();
         let target = self.tokenizers.target();
@@ -207,19 +206,20 @@ impl Model {
             let list = lexical_shortlist(list, self.tokenizers.source().eos(), config.source_vocabulary);
             replace(&folder.join(SHORTLIST), |to| list.write(to))?;
         }
-        // Last: a new folder is a model from here on, and not before.
+        // Write it last: from here on, a new folder is a complete model.
         json::write(&folder.join(CONFIG), &WrittenConfig::new(config, (target.pad(), target.eos()), dtype))
     }
 
-    /// The same model told to translate from one of its languages to another; what is not given is
-    /// as it was. Codes may be spelt in any way ([`languages`](crate::languages)).
+    /// The same model, set to translate from one of its languages to another; a language that is
+    /// not given stays unchanged. All spellings of codes are accepted
+    /// ([`languages`](crate::languages)).
     pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
         let asked = Languages { source: source.map(str::to_owned), target: target.map(str::to_owned) };
         let (tokenizers, languages) = choose_languages(&self.tokenizers, asked.or(self.languages.clone()))?;
         Ok(Model { tokenizers, languages, ..self.clone() })
     }
 
-    /// The shape of a folder's model, without its weights.
+    /// The configuration of a folder's model, without its weights.
     pub fn config(folder: &Path) -> Result<ModelConfig> {
         if let Some(foreign) = open_foreign(folder)? {
             return Ok(foreign.config().clone());
@@ -227,7 +227,7 @@ impl Model {
         Ok(read_config(folder)?.1)
     }
 
-    /// From what to what a folder's model translates, as far as the folder says.
+    /// The languages of a folder's model, if the folder states them.
     pub fn languages(folder: &Path) -> Result<Languages> {
         if let Some(foreign) = open_foreign(folder)? {
             return Ok(foreign.model(foreign.transformer()?)?.languages);
@@ -236,17 +236,18 @@ impl Model {
         Ok(open_tokenizers(folder, family)?.1)
     }
 
-    /// What a folder's model adds to the logits of its `words`.
+    /// The bias of the logits of a folder's model with `words` words.
     pub fn output_bias(folder: &Path, words: usize) -> Result<Option<Vec<f32>>> {
         read_bias(words, &Weights::open(folder)?)
     }
 
-    /// Writes a file of weights alone, beside its place and renamed.
+    /// Writes only a weights file, atomically.
     pub fn save_weights(transformer: &Transformer, weights: &[f32], file: &Path, dtype: DType) -> Result<()> {
         write_weights(transformer, weights, transformer.output_bias(), file, dtype)
     }
 
-    /// Why `transformers` and CTranslate2 could not run a model of this shape; empty if they can.
+    /// Why `transformers` and CTranslate2 cannot run a model with this configuration; empty if they
+    /// can.
     pub fn why_not_marian(config: &ModelConfig) -> Vec<String> {
         marian::why_not(config)
     }
@@ -277,29 +278,29 @@ impl Model {
     }
 }
 
-/// A model in the files of another program, which becomes one of ours in memory.
+/// A model in the files of another program, converted to ours in memory.
 pub(crate) trait Foreign: Sync {
-    /// What such folders are called.
+    /// The name of this kind of folder.
     fn model_type(&self) -> &'static str;
     /// The shape.
     fn config(&self) -> &ModelConfig;
-    /// The layers, for all of which the files have weights.
+    /// The layers, after checking that the files have all of their weights.
     fn transformer(&self) -> Result<Transformer>;
-    /// Everything but the weights, for these layers.
+    /// Everything except the weights, for these layers.
     fn model(&self, transformer: Transformer) -> Result<Model>;
-    /// The numbers of a parameter.
+    /// The values of a parameter.
     fn floats(&self, parameter: &Parameter) -> Result<Vec<f32>>;
-    /// The same as they are stored.
+    /// The same as stored.
     fn values(&self, parameter: &Parameter) -> Result<Values<'static>>;
     /// The format in which most of the weights are stored.
     fn dtype(&self) -> DType;
-    /// The size of the file of weights.
+    /// The size of the weights file.
     fn bytes(&self) -> usize;
-    /// Gives the memory of the file back, now that it has been read.
+    /// Releases the memory of the file after it has been read.
     fn release(&self);
 }
 
-/// The model of another program in a folder or package, if it is not one of ours.
+/// The model of another program in a folder or package, if it is not in our own format.
 fn open_foreign(folder: &Path) -> Result<Option<Box<dyn Foreign>>> {
     if let Some(model) = Ct2Model::open(folder)? {
         return Ok(Some(Box::new(model)));
@@ -348,8 +349,8 @@ fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>) -> Result
     let generation: GenerationConfig = if !file.is_empty() {
         file.all()?
     } else {
-        // Older folders have the search in the configuration of the model, and there the end is
-        // forced unless a null says no.
+        // Older folders have the search settings in the model's configuration, where the end is
+        // forced unless a null disables it.
         let mut generation: GenerationConfig = keys.all()?;
         let unforced = [Some(Family::M2m100), Some(Family::T5)].contains(&family);
         if !keys.has("forced_eos_token_id") && !unforced {
@@ -360,7 +361,7 @@ fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>) -> Result
     Ok(generation.or(GenerationConfig::implied()))
 }
 
-/// What `tokenizer_config.json` says of tokenizers.
+/// The contents of `tokenizer_config.json` for these tokenizers.
 fn tokenizer_config(
     tokenizers: &TokenizerPair,
     languages: &Languages,
@@ -391,7 +392,7 @@ fn tokenizer_config(
     config
 }
 
-/// Writes tokenizers with their languages into a folder, from which [`load_tokenizers`] reads them.
+/// Writes tokenizers and their languages to a folder, from which [`load_tokenizers`] reads them.
 pub fn save_tokenizers(tokenizers: &TokenizerPair, folder: &Path) -> Result<()> {
     tokenizers.save(folder)?;
     let [source, target] = tokenizers.chosen().clone();
@@ -421,15 +422,15 @@ fn open_tokenizers(folder: &Path, family: Option<Family>) -> Result<(TokenizerPa
     choose_languages(&tokenizers, languages)
 }
 
-/// The tokenizers of the languages that a folder is set to.
+/// The tokenizers for the languages that a folder is set to.
 fn choose_languages(tokenizers: &TokenizerPair, languages: Languages) -> Result<(TokenizerPair, Languages)> {
     let (pair, [source, target]) =
         tokenizers.for_languages(languages.source.as_deref(), languages.target.as_deref())?;
     Ok((pair, Languages { source, target }))
 }
 
-/// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the
-/// tokenizer's file.
+/// Checks that the vocabularies have the sizes of the embeddings, and that padding comes last. An
+/// error includes the tokenizer's file.
 fn check_tokenizers(
     tokenizers: &TokenizerPair,
     config: &ModelConfig,
@@ -442,8 +443,8 @@ fn check_tokenizers(
     ] {
         let size = tokenizer.size();
         if config.start_token.is_some() {
-            // Others make their matrices larger than their vocabularies, and have padding anywhere.
-            // Padding behind the last word never comes.
+            // Other models have larger matrices than vocabularies, and padding at any id. Padding
+            // after the last word is never generated.
             if size - usize::from(tokenizer.pad() as usize == size - 1) > words {
                 return Err((
                     file,
@@ -467,8 +468,8 @@ fn check_tokenizers(
     Ok(())
 }
 
-/// The file has room for a model of this configuration, so that making one allocates no more than
-/// the file warrants.
+/// Checks that the file is large enough for a model of this configuration, so that building one
+/// allocates no more than the file warrants.
 fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     let refuse = |message: String| Err(Error::file(file.path(), message));
     for place in marian::vocabulary_places(config) {
@@ -512,7 +513,7 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     Ok(())
 }
 
-/// The tensor of a place, which must be there in the right shape, and its name.
+/// The tensor of a place, which must exist with the right shape, and its name.
 fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)> {
     let mut names = std::iter::once(&place.name).chain(&place.also).map(String::as_str);
     let found = names.find_map(|name| Some((name, file.tensor(name)?)));
@@ -528,8 +529,8 @@ fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)
     Ok((name, tensor))
 }
 
-/// All tensors of the model are there, and no more numbers are needed than the files have: tensors
-/// of theirs may share their numbers, ours do not.
+/// Checks that all tensors of the model exist, and that it needs no more values than the files
+/// have: their tensors may share values, ours do not.
 fn check_places(model: &Transformer, file: &Weights) -> Result<()> {
     let (mut counted, mut needed) = (HashSet::new(), 0);
     for place in marian::places(model) {
@@ -556,7 +557,7 @@ fn read_weights(model: &Transformer, file: &Weights) -> Result<Vec<f32>> {
     Ok(weights)
 }
 
-/// The numbers of one parameter from the tensors that it is made of.
+/// The values of one parameter from its tensors.
 fn read_floats(parameter: &Parameter, places: &[Place], file: &Weights) -> Result<Vec<f32>> {
     let (start, mut values) = (parameter.param.range().start, vec![0.0; parameter.param.len]);
     for place in places {
@@ -566,7 +567,7 @@ fn read_floats(parameter: &Parameter, places: &[Place], file: &Weights) -> Resul
     Ok(values)
 }
 
-/// The same as they are stored: in 8 bits, if they are all so.
+/// The same as stored: in 8 bits, if all tensors are.
 fn read_values(parameter: &Parameter, places: &[Place], file: &Weights) -> Result<Values<'static>> {
     let (mut values, mut scales) = (Vec::with_capacity(parameter.param.len), Vec::new());
     for place in places {

@@ -1,32 +1,32 @@
-//! A pickle as data. Pickles are programs; this reads the few instructions that tables of tensors
-//! need and runs nothing: what a pickle refers to must be on a short list, and everything else is
-//! refused by its name.
+//! Reads a pickle as data. Pickles are programs; this supports the few instructions that state
+//! dicts need and executes nothing: what a pickle refers to must be on a short list, and everything
+//! else is rejected by name.
 //!
-//! Values live in one list and refer to each other by number, so that shared and even circular ones
-//! cost nothing. An instruction makes at most one value, and there is a limit to how many
-//! instructions there may be.
+//! Values live in one list and refer to each other by index, so that shared and even circular
+//! values cost nothing. An instruction creates at most one value, and the number of instructions is
+//! limited.
 
 use super::tensor::MOST_DIMENSIONS;
 use crate::DType;
 use std::collections::HashMap;
 
-/// No table of tensors has more instructions: those of a thousand tensors are about fifty thousand.
+/// The maximum number of instructions: a state dict of a thousand tensors has about fifty thousand.
 const MOST_INSTRUCTIONS: usize = 1 << 18;
-/// No function that may be called has more arguments.
+/// The maximum number of arguments of an allowed function.
 const MOST_ARGUMENTS: usize = 16;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Which value, in the list of all.
+/// The index of a value.
 pub(super) type Ref = u32;
 
-/// What a pickle may hold.
+/// A value in a pickle.
 #[derive(Clone, Debug)]
 pub(super) enum Value<'a> {
-    /// A number that is not whole, or nothing at all: no part of a tensor.
+    /// A float or `None`: not part of a tensor.
     Other,
     Bool(bool),
-    /// Whole numbers of up to 16 bytes, which the first of a file has.
+    /// Integers of up to 16 bytes, as in the magic number of a file.
     Int(i128),
     Text(&'a str),
     Sequence(Vec<Ref>),
@@ -42,18 +42,18 @@ pub(super) enum Global {
     OrderedDict,
     RebuildTensor,
     RebuildParameter,
-    /// A storage of numbers of this format.
+    /// A storage of elements in this format.
     Storage(DType),
 }
 
-/// Numbers that lie outside of the pickle, under a key.
+/// Elements stored outside the pickle, under a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Storage<'a> {
     pub(super) dtype: DType,
     pub(super) key: &'a str,
-    /// How many numbers there are under the key.
+    /// The number of elements under the key.
     pub(super) size: usize,
-    /// Which of them are this storage.
+    /// The first element of this storage.
     pub(super) from: usize,
     pub(super) count: usize,
 }
@@ -72,29 +72,29 @@ pub(super) struct StridedView {
 pub(super) struct Pickle<'a> {
     pub(super) values: Vec<Value<'a>>,
     root: Ref,
-    /// The bytes that it took.
+    /// Its length in bytes.
     pub(super) length: usize,
 }
 
 impl<'a> Pickle<'a> {
-    /// Reads the pickle that `bytes` begin with.
+    /// Reads the pickle at the start of `bytes`.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self> {
         let mut machine = Machine { bytes, ..Machine::default() };
         let root = machine.run().map_err(|e| format!("the pickle at its byte {}: {e}", machine.last))?;
         Ok(Pickle { values: machine.values, root, length: machine.at })
     }
 
-    /// The value of a number.
+    /// The value with this index.
     pub(super) fn get(&self, at: Ref) -> &Value<'a> {
         self.values.get(at as usize).unwrap_or(&Value::Other)
     }
 
-    /// What it is all about.
+    /// The top-level value.
     pub(super) fn root(&self) -> &Value<'a> {
         self.get(self.root)
     }
 
-    /// The text of a number, if it is one.
+    /// The text with this index, if it is a text.
     pub(super) fn text(&self, at: Ref) -> Option<&'a str> {
         match self.get(at) {
             Value::Text(text) => Some(text),
@@ -107,11 +107,11 @@ impl<'a> Pickle<'a> {
 struct Machine<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where the present instruction began.
+    /// Where the current instruction began.
     last: usize,
     values: Vec<Value<'a>>,
     stack: Vec<Ref>,
-    /// How high the stack was at each mark.
+    /// The height of the stack at each mark.
     marks: Vec<usize>,
     memo: HashMap<u32, Ref>,
 }
@@ -174,7 +174,7 @@ impl<'a> Machine<'a> {
                 self.push(Value::Global(global(module, name)?));
             }
             b'R' => return self.call(),
-            // The attributes of an object; those of a table of tensors say nothing about them.
+            // The attributes of an object; those of a state dict do not matter.
             b'b' => return self.pop().map(drop),
             b'Q' => {
                 let id = self.pop_sequence()?;
@@ -201,7 +201,7 @@ impl<'a> Machine<'a> {
         Ok(bytes)
     }
 
-    /// The rest of a line, which a reference has two of.
+    /// The rest of a line; a reference consists of two.
     fn line(&mut self) -> Result<&'a str> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let length = rest.iter().position(|&b| b == b'\n').ok_or(CUT)?;
@@ -263,7 +263,7 @@ impl<'a> Machine<'a> {
                     return Err(format!("a number of {length} bytes"));
                 }
                 let bytes = self.take_bytes(length)?;
-                // Two's complement: the sign is that of the last byte.
+                // Two's complement: the last byte has the sign.
                 let negative = bytes.last().is_some_and(|b| b & 0x80 != 0);
                 let mut all = [if negative { 0xff } else { 0 }; 16];
                 all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
@@ -286,7 +286,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Values that go into a table or a list.
+    /// Adds values to a dict or a list.
     fn collect(&mut self, code: u8) -> Result<()> {
         let items = match code {
             b'a' => vec![self.pop()?],
@@ -396,7 +396,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What tables of tensors may refer to.
+/// What state dicts may refer to.
 fn global(module: &str, name: &str) -> Result<Global> {
     const STORAGES: [(&str, DType); 10] = [
         ("FloatStorage", DType::F32),

@@ -1,8 +1,8 @@
-//! The safetensors file: eight bytes of header length, a JSON header, the numbers end to end.
+//! The safetensors format: eight bytes of header length, a JSON header, then the data.
 //!
 //! The reader is our own because the `safetensors` crate (0.7) adds the offsets of a hostile header
-//! without a check and does not say which tensor is wrong. Nothing is allocated by a number that a
-//! file merely claims.
+//! without a check and does not say which tensor is wrong. No allocation depends on a number that
+//! the file merely claims.
 
 use super::tensor::MOST_DIMENSIONS;
 use super::weights::{Entry, Tensors};
@@ -17,9 +17,9 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-/// Headers are refused above this, as by every other reader of the format.
+/// The maximum length of a header, as in every other reader of the format.
 const LONGEST_HEADER: u64 = 100_000_000;
-/// The tensors of a file, all checked to lie in it.
+/// Reads the tensors of a file and checks that all lie inside it.
 pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
     let size = file.len();
     let Some((length, rest)) = file.split_first_chunk::<8>() else {
@@ -71,7 +71,7 @@ pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
     Ok(tensors)
 }
 
-/// A header as it is read; nothing in it is trusted yet.
+/// A header as read; nothing in it is trusted yet.
 struct RawHeader(Vec<(String, RawInfo)>);
 
 #[derive(DeriveDeserialize)]
@@ -85,7 +85,7 @@ struct RawInfo {
 }
 
 impl RawInfo {
-    /// First byte and end, if they are as far apart as type and shape say.
+    /// The first byte and the end, if the distance matches type and shape.
     fn check(&self, name: &str) -> std::result::Result<(u64, u64), String> {
         let RawInfo { dtype, shape, offsets: [from, to] } = self;
         if name.is_empty() {
@@ -156,26 +156,26 @@ impl<'de> Deserialize<'de> for RawHeader {
     }
 }
 
-/// A tensor to be written.
+/// A tensor to write.
 pub(crate) struct Writable<'a> {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) values: &'a [f32],
-    /// Whether it is one of those that are quantized in [`DType::Int8`].
+    /// Whether it is quantized in [`DType::Int8`].
     pub(crate) matrix: bool,
 }
 
-/// What the name of a tensor of scales ends with: the rest is that of the tensor whose rows they
-/// belong to.
+/// The suffix of the name of a tensor of scales; the rest is the name of the tensor whose rows they
+/// scale.
 pub(crate) const SCALE: &str = ".scale";
 
-/// The numbers of a tensor as they will lie in the file.
+/// The values of a tensor as stored in the file.
 enum Stored<'a> {
     Floats(Cow<'a, [f32]>),
     Bytes(Vec<i8>),
 }
 
-/// Writes the file; refuses numbers that are not finite, or would not be in that format.
+/// Writes the file; rejects values that are not finite, or would not be in that format.
 pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], dtype: DType) -> Result<()> {
     if !DType::WEIGHTS.contains(&dtype) {
         let known = DType::WEIGHTS.map(DType::name).join(", ");
@@ -223,7 +223,7 @@ pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], dtype: DType) -> Resu
     })
 }
 
-/// What is wrong with the numbers of a tensor, in that format.
+/// What is wrong with the values of a tensor in that format.
 fn check(name: &str, values: &[f32], dtype: DType) -> std::result::Result<(), String> {
     let Some(i) = values.iter().position(|x| !stored(*x, dtype).is_finite()) else { return Ok(()) };
     Err(if values[i].is_finite() {
@@ -238,7 +238,7 @@ fn check(name: &str, values: &[f32], dtype: DType) -> std::result::Result<(), St
     })
 }
 
-/// The number that is left of `x` when it is stored.
+/// The value of `x` after it is stored.
 fn stored(x: f32, dtype: DType) -> f32 {
     match dtype {
         DType::Bf16 => bf16::to_f32(bf16::from_f32(x)),

@@ -9,19 +9,18 @@ use crate::{Error, Result, bounded};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The file of the tokenizer, unless there is a `tokenizer.json`.
+/// The file of the tokenizer, if there is no `tokenizer.json`.
 const SPM: &str = "spiece.model";
 
-/// What `config.json` says about the shape; keys that a file lacks have the values of
-/// `transformers`' class.
+/// Reads the shape from `config.json`; missing keys have the defaults of `transformers`' class.
 pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
     let number = |key: &str| keys.need::<usize>(key);
     let or = |key: &str, usual: usize| Ok::<usize, Error>(keys.get(key)?.unwrap_or(usual));
     let (words, layers, d_k) = (number("vocab_size")?, number("num_layers")?, number("d_kv")?);
     let dropout = keys.get("dropout_rate")?.unwrap_or(0.1);
     let (gated, activation) = feed_forward(keys)?;
-    // Newer folders always say that the output is tied, and whether it is scaled in a key of its
-    // own.
+    // Newer folders always say that the output is tied, and have a separate key for whether it is
+    // scaled.
     let tied = keys.get("tie_word_embeddings")?.unwrap_or(true);
     Ok(ModelConfig {
         source_vocabulary: words,
@@ -60,7 +59,7 @@ fn feed_forward(keys: &Keys) -> Result<(bool, Activation)> {
     const KEY: &str = "feed_forward_proj";
     let name: String = keys.get(KEY)?.unwrap_or_else(|| "relu".into());
     let (gated, function) = match name.strip_prefix("gated-") {
-        // The first gated models meant the other one.
+        // The first gated models used `gelu` for the tanh approximation.
         Some("gelu") => (true, "gelu_new"),
         Some(function) => (true, function),
         None => (false, name.as_str()),
@@ -77,18 +76,18 @@ fn feed_forward(keys: &Keys) -> Result<(bool, Activation)> {
     Ok((gated, activation))
 }
 
-/// Which matrices are one, which is what the file of weights says: it has an output of its own or
+/// Which matrices are tied, as determined by the weights file: it has a separate output matrix or
 /// not.
 pub(super) fn tying(has_output: bool) -> Tying {
     if has_output { Tying::Embeddings } else { Tying::ThreeWay }
 }
 
-/// The tensor whose presence says that there is a layer more than the configuration says.
+/// The tensor whose presence means that there are more layers than the configuration says.
 pub(super) fn layer_tensor(stack: &str, layer: usize) -> String {
     format!("{stack}.block.{layer}.layer.0.SelfAttention.q.weight")
 }
 
-/// What T5 calls a parameter, or a block of one (`q`, `k` or `v`), of a name of ours.
+/// The name in T5 of one of our parameters, or of a block of one (`q`, `k` or `v`).
 pub(super) fn tensor_name(ours: &str, block: Option<&str>) -> Option<String> {
     match ours {
         "encoder.distances" | "decoder.distances" => {
@@ -123,7 +122,7 @@ pub(super) fn tensor_name(ours: &str, block: Option<&str>) -> Option<String> {
 }
 
 /// The tokenizer of a folder: its `tokenizer.json`, or else the SentencePiece model. Those of
-/// MADLAD-400 have no padding, which then gets the id behind the last.
+/// MADLAD-400 have no padding, which then gets the id after the last.
 pub(super) fn load_tokenizers(folder: &Path) -> Result<TokenizerPair> {
     let (json, spm) = (folder.join(TokenizerPair::FILE), folder.join(SPM));
     if json.exists() {
@@ -145,7 +144,7 @@ pub(super) fn load_tokenizers(folder: &Path) -> Result<TokenizerPair> {
     TokenizerPair::from_spm(SpmFile { bytes: file, path: &spm, vocabulary: None }, None)
 }
 
-/// A `tokenizer.json` with padding behind its last id.
+/// A `tokenizer.json` with padding added after its last id.
 fn with_padding(text: &str, path: &Path) -> Result<String> {
     let wrong = |message: String| Error::file(path, message);
     let mut file: Value = serde_json::from_str(text).map_err(|e| wrong(format!("not JSON: {e}")))?;

@@ -1,25 +1,25 @@
-//! One tensor in a file of weights, whatever the file's format.
+//! One tensor in a weights file of any format.
 
 use crate::DType;
 use half::f16;
 use regard_kernels::bf16;
 
-/// Dimensions that a tensor may have, in a file of any format.
+/// The maximum number of dimensions of a tensor, in a file of any format.
 pub(super) const MOST_DIMENSIONS: usize = 8;
 
-/// A tensor: the format of its numbers, its shape, and its bytes from the first number to the last.
+/// A tensor: its number format, its shape, and its bytes from the first element to the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tensor<'a> {
     pub(super) dtype: DType,
     pub(crate) shape: &'a [usize],
-    /// How many numbers apart neighbours are in each dimension; `None` if all lie end to end.
+    /// The stride of each dimension in elements; `None` if contiguous.
     pub(super) strides: Option<&'a [usize]>,
     pub(super) bytes: &'a [u8],
 }
 
 impl Tensor<'_> {
-    /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them
-    /// otherwise.
+    /// Writes the values to `to`, which has the tensor's size; an error says what is wrong with
+    /// them.
     pub(crate) fn read(&self, to: &mut [f32]) -> Result<(), String> {
         match self.dtype {
             DType::F32 => self.convert(to, f32::from_le_bytes),
@@ -46,14 +46,14 @@ impl Tensor<'_> {
         };
         let mut place = Place { shape: self.shape, strides, index: [0; MOST_DIMENSIONS], at: 0 };
         for to in to {
-            // That every place lies in the file was seen to when it was opened.
+            // Opening the file has checked that every offset lies inside it.
             *to = numbers.get(place.at).map_or(f32::NAN, |number| f(*number));
             place.advance();
         }
     }
 }
 
-/// Where in the storage of a strided tensor the next number is, the last dimension running fastest.
+/// The offset of the next element of a strided tensor, with the last dimension varying fastest.
 struct Place<'a> {
     shape: &'a [usize],
     strides: &'a [usize],
@@ -75,7 +75,7 @@ impl Place<'_> {
     }
 }
 
-/// Whether numbers of these strides lie end to end. A dimension of one number may have any stride.
+/// Whether elements with these strides are contiguous. A dimension of size 1 may have any stride.
 pub(super) fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     let mut expected = 1;
     shape.iter().zip(strides).rev().all(|(&n, &stride)| {

@@ -1,9 +1,9 @@
-//! `pytorch_model.bin`: a table of tensors as `torch.save` writes it, in both of its forms.
+//! `pytorch_model.bin`: a state dict as written by `torch.save`, in either of its formats.
 //!
-//! Since torch 1.6 it is a zip archive of stored entries, the pickled table and one entry a
-//! storage; before, it was a row of pickles (a magic number, a version, the machine, the table, the
-//! keys of the storages) and then the storages, each behind its size. Tensors are views of storages
-//! and may share them.
+//! Since torch 1.6 it is a zip archive of uncompressed entries: the pickled state dict and one
+//! entry per storage. Before, it was a sequence of pickles (a magic number, a version, the machine,
+//! the state dict, the keys of the storages) followed by the storages, each preceded by its size.
+//! Tensors are views of storages and may share them.
 
 use super::pickle::{Pickle, Storage, StridedView, Value};
 use super::tensor::is_contiguous;
@@ -15,12 +15,12 @@ use std::ops::Range;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The number that the older form begins with.
+/// The magic number of the older format.
 const MAGIC: i128 = 0x1950_a86a_20f9_469c_fc6c;
-/// The only version of the older form.
+/// The only version of the older format.
 const VERSION: i128 = 1001;
 
-/// The tensors of a file, all checked to lie in it.
+/// Reads the tensors of a file and checks that all lie inside it.
 pub(super) fn read(file: &[u8]) -> Result<Tensors> {
     match file {
         [b'P', b'K', 3, 4, ..] => read_archive(file),
@@ -31,7 +31,7 @@ pub(super) fn read(file: &[u8]) -> Result<Tensors> {
 
 fn read_archive(file: &[u8]) -> Result<Tensors> {
     let entries = zip::entries(file)?;
-    // All entries are in one folder, which has the name that the file had at first.
+    // All entries are in one folder, named after the original file.
     let folder = entries.keys().find_map(|name| name.strip_suffix("/data.pkl"));
     let folder = folder.filter(|folder| !folder.contains('/')).ok_or("the archive has no data.pkl")?;
     let find = |name: String| entries.get(name.as_str()).cloned();
@@ -77,7 +77,7 @@ fn read_older(file: &[u8]) -> Result<Tensors> {
     tensors(&table, |key| storages.get(key).cloned())
 }
 
-/// The storages of the older form, which lie one after the other from `at`.
+/// The storages of the older format, which follow each other from `at` on.
 fn storages<'a>(
     table: &Pickle<'a>,
     keys: &Pickle<'a>,
@@ -111,12 +111,12 @@ fn storages<'a>(
     Ok(found)
 }
 
-/// The tensors of a table; `find` knows where the bytes of a storage are.
+/// The tensors of a state dict; `find` locates the bytes of a storage.
 fn tensors(pickle: &Pickle<'_>, find: impl Fn(&str) -> Option<Range<usize>>) -> Result<Tensors> {
     let Value::Dict(pairs) = pickle.root() else { return Err("it holds no table of tensors".into()) };
     let mut tensors = Tensors::new();
     for &(key, value) in pairs {
-        // Tables may hold settings too.
+        // State dicts may also hold settings.
         let Value::Tensor(view) = pickle.get(value) else { continue };
         let Value::Storage(storage) = pickle.get(view.storage) else { continue };
         let name = pickle.text(key).filter(|name| !name.is_empty()).ok_or("a tensor has no name")?;
@@ -127,7 +127,7 @@ fn tensors(pickle: &Pickle<'_>, find: impl Fn(&str) -> Option<Range<usize>>) -> 
     Ok(tensors)
 }
 
-/// Where the numbers of a tensor are in the file.
+/// The location of a tensor's elements in the file.
 fn place(name: &str, view: &StridedView, storage: &Storage<'_>, bytes: Range<usize>) -> Result<Entry> {
     let StridedView { offset, shape, strides, .. } = view;
     let &Storage { dtype, key, size, from, count } = storage;
@@ -141,7 +141,7 @@ fn place(name: &str, view: &StridedView, storage: &Storage<'_>, bytes: Range<usi
     }
     let numbers = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
     let numbers = numbers.ok_or_else(|| format!("tensor {name} has the impossible shape {shape:?}"))?;
-    // One number may not stand for many: what is allocated for a tensor is in the file.
+    // One element may not stand for many: the memory of a tensor is bounded by the file.
     if numbers > count {
         return Err(format!(
             "tensor {name} of shape {shape:?} has more numbers than its storage, which has {count}"

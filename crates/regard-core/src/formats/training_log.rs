@@ -1,4 +1,4 @@
-//! The record of a training run, `logs/log.jsonl` in a model folder: one JSON object per line.
+//! The log of a training run, `logs/log.jsonl` in a model folder: one JSON object per line.
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -6,35 +6,35 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The mean over the steps since the last such line.
+/// The mean over the steps since the previous record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The step, from 1.
     pub step: u64,
-    /// Passes over the corpus, with their fraction.
+    /// The number of passes over the corpus, with a fraction.
     pub epoch: f64,
-    /// The loss of a target token, with label smoothing.
+    /// The loss per target token, with label smoothing.
     pub loss: f64,
-    /// The same without label smoothing, as validation measures it but with dropout; logs of older
-    /// versions lack it.
+    /// The same without label smoothing, as measured in validation but with dropout; missing in
+    /// logs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll: Option<f64>,
     /// The learning rate of the step.
     pub rate: f64,
     /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
-    /// Target tokens in a second.
+    /// Target tokens per second.
     pub tokens_per_second: f64,
-    /// Seconds of training, validation not counted.
+    /// The training time in seconds, without validation.
     pub seconds: f64,
 }
 
-/// What a validation found.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationRecord {
-    /// The step after which it was made.
+    /// The step after which it was run.
     pub step: u64,
-    /// The loss of a target token, without label smoothing and dropout.
+    /// The loss per target token, without label smoothing and dropout.
     pub loss: f64,
     /// `exp(loss)`
     pub perplexity: f64,
@@ -42,9 +42,9 @@ pub struct ValidationRecord {
     pub bleu: f64,
     /// chrF of the translations.
     pub chrf: f64,
-    /// Seconds of training before it.
+    /// The training time before it in seconds.
     pub seconds: f64,
-    /// Whose weights: those of the step, or an average.
+    /// Which weights: those of the step, or an average.
     pub weights: String,
     /// Source, translation, reference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +55,7 @@ pub struct ValidationRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Record {
-    /// Some steps.
+    /// The mean of some steps.
     Step(StepRecord),
     /// A validation.
     Validation(ValidationRecord),

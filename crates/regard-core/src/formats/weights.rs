@@ -1,5 +1,5 @@
-//! The weights of a model folder, whatever files they are in: safetensors or `pytorch_model.bin`,
-//! one file or several.
+//! The weights of a model folder in any supported format: safetensors or `pytorch_model.bin`, one
+//! file or several.
 
 use super::json::Keys;
 use super::tensor::Tensor;
@@ -13,21 +13,21 @@ use std::path::{Component, Path, PathBuf};
 /// The tensors of a file by name.
 pub(super) type Tensors = HashMap<String, Entry>;
 
-/// Where a tensor is in its file.
+/// The location of a tensor in its file.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
-    /// `None` if the numbers lie end to end.
+    /// `None` if the tensor is contiguous.
     pub(super) strides: Option<Vec<usize>>,
-    /// From the first number to the last, checked to lie within the file.
+    /// From the first element to the last, checked to lie inside the file.
     pub(super) range: Range<usize>,
 }
 
-/// The format of a file: which tensors it has, or what is wrong with it.
+/// The reader of a file format: returns the tensors, or what is wrong.
 pub(super) type Format = fn(&[u8]) -> std::result::Result<Tensors, String>;
 
-/// A file of weights in memory, all of whose tensors have been checked to lie in it.
+/// A weights file in memory, all of whose tensors are checked to lie in it.
 #[derive(Debug)]
 struct WeightsFile {
     path: PathBuf,
@@ -55,14 +55,14 @@ pub(crate) struct Weights {
     /// The file, or the index of the files.
     path: PathBuf,
     files: Vec<WeightsFile>,
-    /// Which file has which tensor, if an index says so.
+    /// Which file has which tensor, if there is an index.
     listed: Option<HashMap<String, usize>>,
 }
 
 /// The file that we write.
 pub(super) const SAFETENSORS: &str = "model.safetensors";
-/// All names that weights may have, the best first, their formats, and whether the file lists
-/// others.
+/// All names of weights files, the preferred first, their formats, and whether the file is an
+/// index.
 pub(super) const NAMES: [(&str, Format, bool); 4] = [
     (SAFETENSORS, safetensors::read, false),
     ("model.safetensors.index.json", safetensors::read, true),
@@ -91,10 +91,10 @@ impl Weights {
         Ok(Weights { path: path.to_path_buf(), files: vec![file], listed: None })
     }
 
-    /// Opens the files that an index names.
+    /// Opens the files that an index lists.
     fn open_listed(path: &Path, folder: &Path, format: Format) -> Result<Self> {
         let keys = Keys::open(path)?;
-        // In order, so that the same message comes each time.
+        // Sorted, so that messages are deterministic.
         let map: BTreeMap<String, String> = keys.need("weight_map")?;
         let mut files: Vec<WeightsFile> = Vec::new();
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -117,7 +117,7 @@ impl Weights {
         Ok(Weights { path: path.to_path_buf(), files, listed: Some(listed) })
     }
 
-    /// The file that a message about all of them names.
+    /// The file to name in messages about all of them.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -135,7 +135,7 @@ impl Weights {
         Error::file(path, format!("tensor {name} {problem}"))
     }
 
-    /// How many tensors there are.
+    /// The number of tensors.
     pub(crate) fn len(&self) -> usize {
         match &self.listed {
             None => self.files.iter().map(|file| file.tensors.len()).sum(),
@@ -143,12 +143,12 @@ impl Weights {
         }
     }
 
-    /// Bytes of all files.
+    /// The total size of the files in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.files.iter().map(|file| file.map.bytes().len()).sum()
     }
 
-    /// The tensor of that name.
+    /// The tensor with this name.
     pub(crate) fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
         let file = self.file_of(name)?;
         let Entry { dtype, shape, strides, range } = file.tensors.get(name)?;
@@ -156,13 +156,14 @@ impl Weights {
         Some(Tensor { dtype: *dtype, shape, strides: strides.as_deref(), bytes })
     }
 
-    /// Numbers that the files have at most, each in two bytes or, if they are quantised, in one.
+    /// An upper bound of the number of values in the files, at two bytes each or, if quantised,
+    /// one.
     pub(crate) fn most_numbers(&self) -> usize {
         if self.dtypes().contains_key(&DType::Int8) { self.bytes() } else { self.bytes() / 2 }
     }
 
-    /// Writes the numbers of a tensor to `to`, which has its size; those in 8 bits times their
-    /// scales.
+    /// Writes the values of a tensor to `to`, which has its size; int8 values are multiplied by
+    /// their scales.
     pub(crate) fn read(&self, name: &str, tensor: Tensor<'_>, to: &mut [f32]) -> Result<()> {
         tensor.read(to).map_err(|problem| self.wrong(name, problem))?;
         if let Some(scales) = self.scales(name, tensor)? {
@@ -173,7 +174,7 @@ impl Weights {
         Ok(())
     }
 
-    /// The numbers of a tensor in 8 bits as they are, and the scales of its rows.
+    /// The values of an int8 tensor as stored, and the scales of its rows.
     pub(crate) fn read_int8(&self, name: &str, tensor: Tensor<'_>) -> Result<Option<(Vec<i8>, Vec<f32>)>> {
         let Some(scales) = self.scales(name, tensor)? else { return Ok(None) };
         let values = tensor.bytes.iter().map(|&b| i8::from_le_bytes([b])).collect();
@@ -181,7 +182,7 @@ impl Weights {
         Ok(Some((values, scales)))
     }
 
-    /// The scales of the rows of a tensor, if it is in 8 bits.
+    /// The scales of the rows of a tensor, if it is int8.
     fn scales(&self, name: &str, tensor: Tensor<'_>) -> Result<Option<Vec<f32>>> {
         if tensor.dtype != DType::Int8 {
             return Ok(None);
@@ -199,7 +200,7 @@ impl Weights {
         Ok(Some(scales))
     }
 
-    /// Gives the memory of a tensor back, now that it has been read.
+    /// Releases the memory of a tensor after it has been read.
     pub(crate) fn release(&self, name: &str) {
         if let Some(file) = self.file_of(name)
             && let Some(entry) = file.tensors.get(name)
@@ -208,7 +209,7 @@ impl Weights {
         }
     }
 
-    /// The number formats of the tensors, and how many numbers each has.
+    /// The number formats of the tensors, and the number of values in each.
     pub(crate) fn dtypes(&self) -> BTreeMap<DType, usize> {
         let mut dtypes = BTreeMap::new();
         for entry in self.files.iter().flat_map(|file| file.tensors.values()) {
@@ -218,7 +219,7 @@ impl Weights {
     }
 }
 
-/// An index names files beside it and no others.
+/// Checks that an index only names files beside it.
 fn check_name(name: &str) -> std::result::Result<(), String> {
     let mut parts = Path::new(name).components();
     let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);

@@ -24,19 +24,19 @@ pub(super) fn entries(file: &[u8]) -> Result<HashMap<&str, Range<usize>>, String
     Ok(entries)
 }
 
-/// What is wrong with [`Packing::Uneven`].
+/// The error for [`Packing::Uneven`].
 pub(super) const UNEVEN: &str =
     "is not compressed, but the archive's directory gives it two sizes; they should be the same";
 
-/// How an entry's bytes are packed.
+/// How the bytes of an entry are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
-    /// As they are.
+    /// Uncompressed.
     Stored,
     Deflated,
-    /// As they are, but of two sizes.
+    /// Uncompressed, but with two different sizes.
     Uneven,
-    /// Encrypted, or compressed in another way.
+    /// Encrypted, or compressed with another method.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Member<'a> {
     /// Its bytes in the archive, checked to lie in it.
     pub(super) range: Range<usize>,
     pub(super) packing: Packing,
-    /// How many bytes it has unpacked, by the directory.
+    /// Its unpacked size according to the directory.
     pub(super) unpacked: u64,
     /// The CRC-32 of the unpacked bytes.
     pub(super) crc: u32,
@@ -67,7 +67,7 @@ pub(super) fn members(file: &[u8]) -> Result<Vec<Member<'_>>, String> {
     Ok(members)
 }
 
-/// Appends the bytes of a deflated member; the memory grows with what is there.
+/// Appends the bytes of a deflated member; memory grows with the actual data.
 pub(super) fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<u8>) -> Result<(), String> {
     let left = most.saturating_sub(to.len() as u64);
     if member.unpacked > left {
@@ -86,7 +86,7 @@ pub(super) fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<
     Ok(())
 }
 
-/// The bytes of a member are those that were written.
+/// Verifies the checksum of a member.
 pub(super) fn check_crc(bytes: &[u8], expected: u32) -> Result<(), String> {
     let mut crc = Crc::new();
     crc.update(bytes);
@@ -111,17 +111,16 @@ const END_64: u64 = 0x0606_4b50;
 const LOCATOR_64: u64 = 0x0706_4b50;
 const ENTRY: u64 = 0x0201_4b50;
 const LOCAL: u64 = 0x0403_4b50;
-/// What stands in a small field whose value is in a larger one.
+/// The value of a 32-bit field whose actual value is in a 64-bit one.
 const ELSEWHERE: u64 = 0xffff_ffff;
 
-/// Where the list of entries is. It is found from the end of the file, behind which a comment may
-/// stand.
+/// The range of the central directory, found from the end of the file, where a comment may follow.
 fn directory(file: &[u8]) -> Option<Range<usize>> {
     let last = file.len().checked_sub(22)?;
     let is_end =
         |&at: &usize| number::<4>(file, at) == Some(END) && size::<2>(file, at + 20) == Some(last - at);
     let end = (last.saturating_sub(0xffff)..=last).rev().find(is_end)?;
-    // Archives that may be large have a second end before the first.
+    // Zip64 archives have a second end record before the first.
     let locator = end.checked_sub(20).filter(|&at| number::<4>(file, at) == Some(LOCATOR_64));
     let (length, start) = match locator {
         None => (size::<4>(file, end + 12)?, size::<4>(file, end + 16)?),
@@ -137,7 +136,7 @@ fn directory(file: &[u8]) -> Option<Range<usize>> {
 
 type FoundEntry<'a> = (&'a str, Result<Member<'a>, &'static str>, usize);
 
-/// The entry described at `at`: its name, its bytes, and where the next description is.
+/// The entry described at `at`: its name, its bytes, and the offset of the next description.
 fn entry(file: &[u8], at: usize) -> Option<FoundEntry<'_>> {
     (number::<4>(file, at)? == ENTRY).then_some(())?;
     let (flags, method) = (number::<2>(file, at + 8)?, number::<2>(file, at + 10)?);
@@ -151,7 +150,7 @@ fn entry(file: &[u8], at: usize) -> Option<FoundEntry<'_>> {
         ELSEWHERE => large.next(),
         value => Some(value),
     };
-    // In this order they stand in the larger fields too.
+    // The zip64 fields have the same order.
     let (unpacked, packed, local) = (field(at + 24)?, field(at + 20)?, field(at + 42)?);
     let packing = match (flags & 1, method) {
         (0, 0) if packed == unpacked => Packing::Stored,
@@ -164,7 +163,7 @@ fn entry(file: &[u8], at: usize) -> Option<FoundEntry<'_>> {
     Some((name, member.ok_or("reaches beyond the end of the file: it is cut off"), next))
 }
 
-/// The numbers of the field for large archives, if there is one among the extra fields.
+/// The values of the zip64 field, if it is among the extra fields.
 fn large_fields(extra: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let mut at = 0;
     let mut found: &[u8] = &[];
@@ -177,7 +176,7 @@ fn large_fields(extra: &[u8]) -> impl Iterator<Item = u64> + '_ {
     found.chunks_exact(8).filter_map(|bytes| number::<8>(bytes, 0))
 }
 
-/// The bytes of an entry, behind the header of its own.
+/// The bytes of an entry, after its local header.
 fn stored(file: &[u8], local: u64, length: u64) -> Option<Range<usize>> {
     let at = usize::try_from(local).ok()?;
     (number::<4>(file, at)? == LOCAL).then_some(())?;

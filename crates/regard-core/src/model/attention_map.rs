@@ -1,6 +1,6 @@
 //! Attention weights for display: by layer, head, query and key.
 
-/// Which attention a map shows.
+/// The kind of attention that a map shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttentionKind {
@@ -12,19 +12,19 @@ pub enum AttentionKind {
     Cross,
 }
 
-/// The weights of all heads of one attention for one sentence: `[heads, rows, columns]`, each row
-/// summing to one.
+/// The weights of all heads of one attention for one sentence: `[heads, rows, columns]`; each row
+/// sums to one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMap {
-    /// Which attention.
+    /// The kind of attention.
     pub kind: AttentionKind,
-    /// Counted through the stack, from 0.
+    /// The layer in its stack, from 0.
     pub layer: usize,
-    /// How many heads.
+    /// The number of heads.
     pub heads: usize,
-    /// Tokens that attend.
+    /// The number of tokens that attend.
     pub rows: usize,
-    /// Tokens attended to.
+    /// The number of tokens attended to.
     pub columns: usize,
     /// The weights.
     pub weights: Vec<f32>,
@@ -34,20 +34,20 @@ impl AttentionMap {
     /// The weights of one head, `[rows, columns]`.
     ///
     /// # Panics
-    /// If there is no such head.
+    /// If the head does not exist.
     pub fn head(&self, head: usize) -> &[f32] {
         &self.weights[head * self.rows * self.columns..][..self.rows * self.columns]
     }
 
-    /// All heads on average.
+    /// The mean over all heads.
     pub fn mean(&self) -> Vec<f32> {
         let size = self.rows * self.columns;
         let share = 1.0 / self.heads as f32;
         (0..size).map(|i| (0..self.heads).map(|h| self.weights[h * size + i]).sum::<f32>() * share).collect()
     }
 
-    /// The head whose rows have the largest weights on average, the first of several: the one to
-    /// show first.
+    /// The head whose rows have the largest maximum weights on average, the first if several: the
+    /// one to show first.
     pub fn sharpest_head(&self) -> usize {
         let largest = |row: &[f32]| f64::from(row.iter().copied().fold(0.0, f32::max));
         let score = |head: &usize| -> f64 { self.head(*head).chunks(self.columns.max(1)).map(largest).sum() };
@@ -55,9 +55,9 @@ impl AttentionMap {
         heads.reduce(|best, next| if next.1 > best.1 { next } else { best }).map_or(0, |(head, _)| head)
     }
 
-    /// How clearly its rows point at different tokens, all heads on average, in nats: the mutual
-    /// information of rows and columns. 0 if every row looks the same, be it at everything or at
-    /// one token; ln(n) if each of n rows looks at a token of its own.
+    /// How clearly its rows point at different tokens, averaged over all heads, in nats: the mutual
+    /// information of rows and columns. 0 if all rows are the same, whether they attend to
+    /// everything or to one token; ln(n) if each of n rows attends to a different token.
     pub fn sharpness(&self) -> f64 {
         let weights = self.mean();
         let entropy = |p: &[f64]| -p.iter().filter(|&&x| x > 0.0).map(|x| x * x.ln()).sum::<f64>();
@@ -73,7 +73,7 @@ impl AttentionMap {
 }
 
 /// The map of one kind whose rows point most clearly at different tokens: the layer to show first.
-/// `None` if there is none of that kind.
+/// `None` if there is no map of that kind.
 ///
 /// ```
 /// use regard_core::model::{AttentionKind::Cross, AttentionMap, sharpest};

@@ -1,4 +1,4 @@
-//! The layers of a configuration, and where their parameters lie.
+//! Builds the layers of a configuration and the layout of their parameters.
 
 use super::config::{Combine, DecoderKind, ModelConfig, NormKind, Positions};
 use super::encoder_kind::{Direction, EncoderKind};
@@ -11,28 +11,27 @@ use super::positions::Buckets;
 use super::transformer::{PastMixer, TokenMixer};
 use regard_kernels::Mask;
 
-/// Makes layers of the widths that a configuration has, and lays out their parameters one behind
-/// the other.
+/// Creates layers with the sizes of a configuration, and lays out their parameters contiguously.
 #[derive(Debug)]
 pub struct LayerBuilder<'a> {
     config: &'a ModelConfig,
-    /// Whose layers are being made.
+    /// The side of the current layer.
     side: Side,
-    /// Which layer is being made.
+    /// The current layer.
     layer: Option<usize>,
-    /// The tables of bucketed positions of the two stacks, as far as they exist.
+    /// The tables of relative position buckets of the two stacks, once created.
     distances: [Option<Param>; 2],
     parameters: Parameters,
 }
 
 impl<'a> LayerBuilder<'a> {
-    /// Nothing so far.
+    /// A builder without parameters.
     pub fn new(config: &'a ModelConfig) -> Self {
         let parameters = Parameters::default();
         LayerBuilder { config, side: Side::Source, layer: None, distances: [None; 2], parameters }
     }
 
-    /// What follows is a part of this stack, in one of its layers or outside them.
+    /// Enters a stack: what follows belongs to one of its layers, or to no layer.
     pub fn enter(&mut self, side: Side, layer: Option<usize>) {
         (self.side, self.layer) = (side, layer);
     }
@@ -42,17 +41,17 @@ impl<'a> LayerBuilder<'a> {
         self.parameters.add(name, shape, initial, role, location)
     }
 
-    /// All that was laid out.
+    /// All parameters created so far.
     pub fn into_parameters(self) -> Parameters {
         self.parameters
     }
 
-    /// A linear layer from `input` numbers to `rows`, with a bias unless the model has none.
+    /// A linear layer from `input` to `rows` features, with a bias unless the model has none.
     pub fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
         self.linear_like(name, rows, input, rows)
     }
 
-    /// A linear layer that begins as if it were a part of one with `fan_out` rows.
+    /// A linear layer that is initialised as if it were part of one with `fan_out` rows.
     fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
         let weight = self.matrix(name, rows, input, fan_out);
         let bias = self.config.linear_bias.then(|| self.bias(name, weight, rows));
@@ -69,7 +68,7 @@ impl<'a> LayerBuilder<'a> {
         self.add(format!("{name}.weight"), [rows, input], initial, Role::Matrix)
     }
 
-    /// The bias of a matrix of that many rows.
+    /// The bias of a matrix with this many rows.
     fn bias(&mut self, name: &str, weight: Param, rows: usize) -> Param {
         let bias = self.add(format!("{name}.bias"), [1, rows], Initial::Zero, Role::Vector);
         self.parameters.set_bias(weight, bias);
@@ -86,7 +85,7 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// The vectors of a vocabulary, of which the last, if it is padding, is zero.
+    /// The vectors of a vocabulary; the last, if it is padding, is zero.
     pub fn words(&mut self, name: &str, words: usize) -> Param {
         let d = self.config.d_model;
         let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
@@ -94,7 +93,7 @@ impl<'a> LayerBuilder<'a> {
         self.parameters.add(name, [words, d], initial, Role::Vocabulary, Location::default())
     }
 
-    /// Learned vectors that are not those of words: of positions, for example.
+    /// Learned vectors other than those of words, for example of positions.
     pub fn vectors(&mut self, name: &str, rows: usize, deviation: f32) -> Param {
         let initial = Initial::Normal { deviation, pad: false };
         self.add(name.to_owned(), [rows, self.config.d_model], initial, Role::Positions)
@@ -133,8 +132,8 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// Gates begin as matrices of their own, so that the state neither fades nor grows in the first
-    /// steps.
+    /// Gates are initialised as separate matrices, so that the state neither fades nor grows in the
+    /// first steps.
     fn recurrent(&mut self, name: &str, direction: Direction) -> RecurrentLayer {
         let d = self.config.d_model;
         let both = direction == Direction::Both;
@@ -221,8 +220,8 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// The table of bucketed positions of a stack, which is outside its layers because all share
-    /// it.
+    /// The table of relative position buckets of a stack; it is outside the layers because they all
+    /// share it.
     fn distance_table(&mut self, buckets: usize, heads: usize) -> Param {
         let name = match self.side {
             Side::Source => "encoder.distances",

@@ -8,11 +8,11 @@ use crate::{Error, Result};
 use regard_kernels::Activation;
 use serde::{Deserialize, Serialize};
 
-/// Where a layer is normalised.
+/// Where layers are normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormPlace {
-    /// `LayerNorm(x + f(x))`, the paper's.
+    /// `LayerNorm(x + f(x))`, as in the paper.
     #[default]
     Post,
     /// `x + f(LayerNorm(x))`, with one more norm at the end of each stack.
@@ -23,18 +23,18 @@ pub enum NormPlace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
-    /// Layer norm, the paper's: mean 0 and variance 1, then γ and β.
+    /// Layer norm, as in the paper: mean 0 and variance 1, then γ and β.
     #[default]
     Layer,
-    /// RMS norm: divided by the root of the mean square, then γ.
+    /// RMS norm: division by the root mean square, then γ.
     Rms,
 }
 
-/// How the model knows the order of its tokens.
+/// How the model represents the order of its tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Positions {
-    /// Sines in the first half of the columns and cosines in the second: the paper's, its columns
+    /// Sines in the first half of the columns and cosines in the second: the paper's, with columns
     /// reordered.
     #[default]
     Sinusoidal,
@@ -42,10 +42,10 @@ pub enum Positions {
     Learned,
     /// A learned vector for each distance between query and key, in every self-attention.
     Relative,
-    /// A learned number for each head and range of distances between query and key, which is added
+    /// A learned bias for each head and bucket of distances between query and key, which is added
     /// to the scores of every self-attention; one table for all layers of a stack, as in T5.
     Bucketed,
-    /// Not at all.
+    /// No positions.
     None,
 }
 
@@ -53,35 +53,35 @@ pub enum Positions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Frequencies {
-    /// `10000^(−i / (d/2))` in column `i` of each half, the paper's.
+    /// `10000^(−i / (d/2))` in column `i` of each half, as in the paper.
     #[default]
     Paper,
-    /// `10000^(−i / (d/2 − 1))`: those of Tensor2Tensor, the paper's own program, and of Marian and
-    /// fairseq after it.
+    /// `10000^(−i / (d/2 − 1))`: those of Tensor2Tensor, the paper's own implementation, and of
+    /// Marian and fairseq after it.
     Tensor2tensor,
 }
 
-/// What a target token learns of those before it by.
+/// How a target token sees those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecoderKind {
-    /// Masked self-attention, the paper's.
+    /// Masked self-attention, as in the paper.
     #[default]
     Attention,
-    /// A simpler simple recurrent unit, whose state is one vector: the decoder of small fast
+    /// A simpler simple recurrent unit, whose state is one vector: the decoder of small, fast
     /// models.
     Ssru,
 }
 
-/// How a position vector joins the token's.
+/// How position and token vectors are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Combine {
     /// Added, as in the paper.
     #[default]
     Add,
-    /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings
-    /// can still be tied.
+    /// Concatenated and projected back to `d_model` by a learned matrix, so that the embeddings can
+    /// still be tied.
     Concatenate,
 }
 
@@ -97,30 +97,30 @@ pub enum Preset {
     Base,
     /// The paper's big: 1024 wide, 16 heads, 6 + 6 layers, d_ff 4096, dropout 0.3.
     Big,
-    /// What browsers translate with: 256 wide, 8 heads, 6 + 2 layers, d_ff 1536, an SSRU decoder.
-    /// Everything else is as in Marian too, so that such a model can be exported to it.
+    /// The model of browsers: 256 wide, 8 heads, 6 + 2 layers, d_ff 1536, an SSRU decoder.
+    /// Everything else also follows Marian, so that such a model can be exported to it.
     Student,
 }
 
-/// The shape of a Transformer. The default is the paper's base model, but for the vocabularies,
-/// which have none.
+/// The architecture of a Transformer. The default is the paper's base model, but without
+/// vocabularies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Words the encoder knows, the padding token included; padding is the last, unless there is a
-    /// `start_token`.
+    /// The number of source words, including the padding token; padding is the last, unless there
+    /// is a `start_token`.
     pub source_vocabulary: usize,
-    /// Words the decoder knows, the padding token included; padding is the last, and the decoder's
-    /// start, unless there is a `start_token`.
+    /// The number of target words, including the padding token; padding is the last, and the
+    /// decoder's start token, unless there is a `start_token`.
     pub target_vocabulary: usize,
-    /// The word that the decoder starts with. With one, no word is padding: all of both
-    /// vocabularies have vectors and can come.
+    /// The decoder's start token. If set, no word is padding: all words of both vocabularies have
+    /// vectors and can be generated.
     pub start_token: Option<u32>,
     /// Width of the vectors between layers.
     pub d_model: usize,
-    /// Attention heads.
+    /// The number of attention heads.
     pub heads: usize,
-    /// Attention heads of the decoder; as many as `heads` if not given.
+    /// The number of attention heads of the decoder; `heads` if not given.
     pub decoder_heads: Option<usize>,
     /// Width of a head's queries and keys; `d_model / heads` if not given.
     pub d_k: Option<usize>,
@@ -130,9 +130,9 @@ pub struct ModelConfig {
     pub d_ff: usize,
     /// Width inside the feed-forward layers of the decoder; `d_ff` if not given.
     pub decoder_d_ff: Option<usize>,
-    /// Layers of the encoder.
+    /// The number of encoder layers.
     pub encoder_layers: usize,
-    /// Layers of the decoder.
+    /// The number of decoder layers.
     pub decoder_layers: usize,
     /// Whether the feed-forward layers have a gate: `activation(x·W_gate) ∘ (x·W_up)` inside.
     pub gated: bool,
@@ -153,35 +153,35 @@ pub struct ModelConfig {
     pub dropout: f32,
     /// Dropout of the attention weights.
     pub attention_dropout: f32,
-    /// Dropout behind the activation.
+    /// Dropout after the activation.
     pub activation_dropout: f32,
-    /// Which vocabulary matrices are one.
+    /// Which vocabulary matrices are tied.
     pub tying: Tying,
     /// Whether token vectors are multiplied by √d_model.
     pub scale_embeddings: bool,
     /// Whether attention scores are divided by √d_k.
     pub scale_scores: bool,
-    /// Whether the decoder's output is divided by √d_model before it meets the output matrix.
+    /// Whether the decoder's output is divided by √d_model before the output matrix.
     pub scale_output: bool,
-    /// How order is known.
+    /// How token order is represented.
     pub positions: Positions,
     /// The frequencies of sinusoidal positions.
     pub frequencies: Frequencies,
-    /// How a position vector joins the token's.
+    /// How position and token vectors are combined.
     pub combine: Combine,
-    /// Positions that learned vectors exist for; sinusoids go on for ever.
+    /// The number of positions with learned vectors; sinusoids are unlimited.
     pub max_positions: usize,
-    /// The row of the table of positions that the first token of a sentence has: 2 in fairseq,
-    /// where earlier rows are those of padding.
+    /// The row of the position table for the first token of a sentence: 2 in fairseq, where earlier
+    /// rows belong to padding.
     pub position_offset: usize,
-    /// The longest distance that relative positions tell apart; with bucketed ones, distances from
-    /// here on share a number.
+    /// The longest distance that relative positions distinguish; with bucketed ones, all longer
+    /// distances share a bucket.
     pub relative_reach: usize,
-    /// How many ranges of distances bucketed positions tell apart, in both directions together.
+    /// The number of buckets of bucketed positions, for both directions together.
     pub relative_buckets: usize,
-    /// What a target token learns of those before it by.
+    /// How a target token sees those before it.
     pub decoder: DecoderKind,
-    /// What mixes the tokens in the encoder's layers, with the settings of that kind.
+    /// The token mixer of the encoder's layers, with the settings of that kind.
     #[serde(flatten)]
     pub encoder: EncoderKind,
 }
@@ -229,7 +229,7 @@ impl Default for ModelConfig {
 }
 
 impl Preset {
-    /// Every preset, by size.
+    /// All presets, by size.
     pub const ALL: [Preset; 5] = [Preset::Tiny, Preset::Small, Preset::Base, Preset::Big, Preset::Student];
 
     /// Its name on the command line.
@@ -243,7 +243,7 @@ impl Preset {
         }
     }
 
-    /// The model of this size, with one vocabulary of `words` for both languages.
+    /// The model of this size, with one vocabulary of `words` words for both languages.
     pub fn config(self, words: usize) -> ModelConfig {
         let (d_model, heads, layers, d_ff, dropout) = match self {
             Preset::Tiny => (128, 4, 4, 256, 0.1),
@@ -294,7 +294,7 @@ impl ModelConfig {
         }
     }
 
-    /// Its sizes in words; where encoder and decoder differ, the encoder's first.
+    /// A description of its sizes; where encoder and decoder differ, the encoder's first.
     pub fn sizes(&self) -> String {
         let both = |of: fn(&Self, Side) -> usize| {
             let (source, target) = (of(self, Side::Source), of(self, Side::Target));
@@ -310,22 +310,22 @@ impl ModelConfig {
         )
     }
 
-    /// The source padding token, if it has one.
+    /// The source padding token, if there is one.
     pub fn source_pad(&self) -> Option<u32> {
         self.start_token.is_none().then(|| (self.source_vocabulary - 1) as u32)
     }
 
-    /// The target padding token, if it has one.
+    /// The target padding token, if there is one.
     pub fn target_pad(&self) -> Option<u32> {
         self.start_token.is_none().then(|| (self.target_vocabulary - 1) as u32)
     }
 
-    /// The token that the decoder starts with: padding, unless it is another.
+    /// The decoder's start token: padding, unless `start_token` is set.
     pub fn start(&self) -> u32 {
         self.start_token.unwrap_or((self.target_vocabulary - 1) as u32)
     }
 
-    /// The number of words that can come out: all but padding, which is the last.
+    /// The number of words that can be generated: all except padding, which is the last.
     pub fn output_words(&self) -> usize {
         self.target_vocabulary - usize::from(self.start_token.is_none())
     }
@@ -335,22 +335,22 @@ impl ModelConfig {
         positions::sinusoidal_from(self.frequencies, self.position_offset, n, self.d_model)
     }
 
-    /// What token vectors are multiplied by.
+    /// The factor applied to token vectors.
     pub fn embedding_scale(&self) -> f32 {
         if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
     }
 
-    /// What attention scores are multiplied by.
+    /// The factor applied to attention scores.
     pub fn score_scale(&self, side: Side) -> f32 {
         if self.scale_scores { (self.head_shape(side).d_k as f32).sqrt().recip() } else { 1.0 }
     }
 
-    /// What the decoder's output is multiplied by.
+    /// The factor applied to the decoder's output.
     pub fn output_scale(&self) -> f32 {
         if self.scale_output { (self.d_model as f32).sqrt().recip() } else { 1.0 }
     }
 
-    /// How far the decoder's self-attention reaches, if that is restricted.
+    /// The window of the decoder's self-attention, if it is restricted.
     pub(crate) fn decoder_window(&self) -> Option<usize> {
         match self.encoder {
             EncoderKind::Attention { window } => window,
@@ -358,12 +358,12 @@ impl ModelConfig {
         }
     }
 
-    /// How far apart the tokens are that layer `layer` of a convolutional encoder sees at once.
+    /// The dilation of layer `layer` of a convolutional encoder.
     pub(crate) fn dilation(&self, layer: usize) -> usize {
         self.encoder.dilation(layer, MOST)
     }
 
-    /// Refuses what makes no sense, by the name of the field.
+    /// Rejects invalid settings, naming the field.
     pub fn validate(&self) -> Result<()> {
         self.validate_sizes()?;
         self.validate_heads()?;
@@ -443,7 +443,7 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// Refuses settings that do not go together.
+    /// Rejects incompatible settings.
     fn validate_combinations(&self) -> Result<()> {
         let refuse = |field: &str, message: String| Err(Error::config(field, message));
         let shared = match self.tying {
@@ -480,8 +480,8 @@ impl ModelConfig {
             return refuse("position_offset", message);
         }
         if self.positions == Positions::Bucketed {
-            // Half of the decoder's have a distance each; the others share what is left up to the
-            // reach.
+            // In the decoder, half of the buckets hold one distance each; the others share the rest
+            // up to the reach.
             let alone = self.relative_buckets / 2;
             if !self.relative_buckets.is_multiple_of(2) {
                 let message =
@@ -508,7 +508,7 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// Refuses what does not go with the kind of encoder.
+    /// Rejects settings that are incompatible with the kind of encoder.
     fn validate_encoder(&self) -> Result<()> {
         let refuse = |field: &str, message: String| Err(Error::config(field, message));
         let kind = self.encoder.name();
@@ -539,7 +539,7 @@ impl ModelConfig {
         }
     }
 
-    /// Multiply-adds of one pair's training step, up to a factor: what work is split by.
+    /// The multiply-adds of a training step for one pair, up to a factor; work is split by this.
     pub fn cost(&self, source: usize, target: usize) -> f64 {
         let (d, n, m) = (self.d_model as f64, source as f64, target as f64);
         let sizes = |side| {
@@ -573,13 +573,13 @@ impl ModelConfig {
     }
 }
 
-/// No dimension is larger: products of a few of them stay far from overflow.
+/// The maximum of any dimension: products of a few of them stay far from overflow.
 const MOST: usize = 1 << 24;
 
-/// Bucketed positions are expanded to a number for each distance and head.
+/// Bucketed positions are expanded to a value for each distance and head.
 const MOST_DISTANCES: usize = 1 << 16;
 
-/// Activations by the names that configurations use.
+/// Activations by their names in configurations.
 mod activation_name {
     use regard_kernels::Activation;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

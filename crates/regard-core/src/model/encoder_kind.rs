@@ -1,44 +1,44 @@
-//! The kinds of encoder (attention, window, recurrent, convolutional), and the settings of each.
+//! The kinds of encoder (attention, window, recurrent, convolutional) and their settings.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How the tokens of the source exchange information.
+/// How source tokens exchange information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncoderKind {
-    /// Self-attention, the paper's: `y_t = f(x_t, X, X)`.
+    /// Self-attention, as in the paper: `y_t = f(x_t, X, X)`.
     Attention {
-        /// Self-attention, the decoder's too, reaches only this many tokens to each side; all of
-        /// them if not given.
+        /// The window of self-attention, including the decoder's, on each side; unlimited if not
+        /// given.
         window: Option<usize>,
     },
     /// Self-attention within a window; the decoder's is not restricted.
     Window {
-        /// Tokens that it reaches to each side.
+        /// The number of tokens on each side.
         window: usize,
     },
-    /// A gated recurrent unit: `y_t = f(y_{t-1}, x_t)`.
+    /// A gated recurrent unit (GRU): `y_t = f(y_{t-1}, x_t)`.
     Recurrent {
-        /// Which way it reads.
+        /// The direction of reading.
         direction: Direction,
     },
-    /// A convolution over neighbouring tokens: `y_t = f(x_{t-1}, x_t, x_{t+1})`.
+    /// A convolution over adjacent tokens: `y_t = f(x_{t-1}, x_t, x_{t+1})`.
     Convolutional {
-        /// Tokens that it sees at once, its own in their middle.
+        /// The kernel width in tokens, centred on the token itself.
         kernel_width: usize,
-        /// Whether these tokens lie 1, k, k², … apart, more from layer to layer, so that log_k n
-        /// layers reach all.
+        /// Whether the dilation grows by the factor k with each layer (1, k, k², …), so that log_k
+        /// n layers cover all tokens.
         dilated: bool,
     },
 }
 
-/// Which way a recurrent encoder reads.
+/// The direction in which a recurrent encoder reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From the beginning and from the end, each with half of the width.
     #[default]
     Both,
-    /// From the beginning alone.
+    /// Only from the beginning.
     Forward,
 }
 
@@ -48,16 +48,16 @@ impl Default for EncoderKind {
     }
 }
 
-/// Tokens that a convolution sees at once, if nothing is said.
+/// The default kernel width.
 const KERNEL_WIDTH: usize = 3;
 
-/// The reach of `encoder = window`, if nothing is said.
+/// The default window of `encoder = window`.
 const WINDOW: usize = 4;
 
 impl EncoderKind {
-    /// Self-attention within a window of the usual size.
+    /// Self-attention within a window of the default size.
     pub const WINDOW: Self = EncoderKind::Window { window: WINDOW };
-    /// A recurrent unit that reads both ways.
+    /// A bidirectional recurrent unit.
     pub const RECURRENT: Self = EncoderKind::Recurrent { direction: Direction::Both };
 
     /// Its name in settings.
@@ -75,7 +75,7 @@ impl EncoderKind {
         matches!(self, EncoderKind::Attention { .. } | EncoderKind::Window { .. })
     }
 
-    /// How far its self-attention reaches, if that is restricted.
+    /// The window of its self-attention, if it is restricted.
     pub(crate) fn window(self) -> Option<usize> {
         match self {
             EncoderKind::Attention { window } => window,
@@ -84,7 +84,7 @@ impl EncoderKind {
         }
     }
 
-    /// How far apart the tokens are that layer `layer` of a convolutional encoder sees at once.
+    /// The dilation of layer `layer` of a convolutional encoder.
     pub(crate) fn dilation(self, layer: usize, most: usize) -> usize {
         match self {
             EncoderKind::Convolutional { kernel_width, dilated: true } => {
@@ -95,7 +95,7 @@ impl EncoderKind {
     }
 }
 
-/// The kind's name in a file.
+/// The name of the kind in files.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -106,8 +106,8 @@ enum Kind {
     Convolutional,
 }
 
-/// How files write it: the settings of all kinds side by side, so that each has its key whatever
-/// the kind is.
+/// The form in files: the settings of all kinds side by side, so that each has its key whatever the
+/// kind is.
 #[derive(Serialize, Deserialize)]
 #[serde(default)]
 struct Flat {
@@ -149,7 +149,7 @@ impl From<EncoderKind> for Flat {
 impl TryFrom<Flat> for EncoderKind {
     type Error = String;
 
-    /// Refuses the settings of another kind, unless they are the usual ones, which say nothing.
+    /// Rejects settings of another kind, unless they have their default values.
     fn try_from(flat: Flat) -> Result<Self, String> {
         let Flat { window, encoder, encoder_direction: direction, kernel_width, dilated } = flat;
         let kind = match encoder {

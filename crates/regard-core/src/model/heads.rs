@@ -4,13 +4,13 @@ use super::{AttentionKind, Side, Transformer};
 use crate::{Error, Result};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// A pattern must hold this share of a head's weight, and so much more than an even head would give
-/// it.
+/// The minimum share of a head's weight that a pattern must hold, and the minimum margin over its
+/// share in a uniform head.
 const SHARE: f64 = 0.4;
 const LIFT: f64 = 0.25;
 /// Patterns that contain others (a neighbourhood contains the previous token) must hold more.
 const WIDE_SHARE: f64 = 0.75;
-/// From this share of the greatest possible entropy on, a head looks at everything alike.
+/// Above this share of the maximum entropy, a head attends uniformly.
 const EVEN: f64 = 0.93;
 
 /// What a head seems to do.
@@ -18,27 +18,27 @@ const EVEN: f64 = 0.93;
 pub enum HeadPattern {
     /// The token itself.
     Diagonal,
-    /// In cross-attention, along the line from corner to corner.
+    /// In cross-attention, along the diagonal of the map.
     Aligned,
     /// In the decoder, the token that was just read.
     Read,
-    /// The token before.
+    /// The previous token.
     Previous,
-    /// The token behind.
+    /// The next token.
     Next,
     /// The first token, whatever the query.
     First,
-    /// The end of the sentence.
+    /// The end token.
     End,
     /// Punctuation.
     Punctuation,
-    /// Other places with the same token.
+    /// Other positions with the same token.
     Same,
-    /// One and the same token, whatever the query.
+    /// A single token, whatever the query.
     One,
     /// At most two tokens away.
     Near,
-    /// Everything alike.
+    /// Everything uniformly.
     Even,
     /// None of these.
     Mixed,
@@ -73,7 +73,7 @@ impl HeadPattern {
         self.words().0
     }
 
-    /// A word or two, for small places.
+    /// A word or two, for tight spaces.
     pub fn short(self) -> &'static str {
         self.words().1
     }
@@ -115,14 +115,14 @@ impl HeadPattern {
 pub struct HeadHint {
     /// The pattern.
     pub pattern: HeadPattern,
-    /// The share of the weight that the pattern holds; of an even head, its entropy over the
-    /// greatest possible.
+    /// The share of the weight that the pattern holds; for a uniform head, its entropy relative to
+    /// the maximum.
     pub share: f64,
-    /// How many tokens a row looks at: the exponential of its entropy, averaged.
+    /// The number of tokens that a row attends to: the mean exponential of its entropy.
     pub spread: f64,
 }
 
-/// The weights of a head that are judged.
+/// The weights of a head to classify.
 struct Head<'a> {
     kind: AttentionKind,
     weights: &'a [f32],
@@ -133,10 +133,10 @@ struct Head<'a> {
 /// A pattern and the cells (row, column) that belong to it.
 type Cells<'a> = (HeadPattern, Box<dyn Fn(usize, usize) -> bool + 'a>);
 
-/// The hint for one head: `weights [rows, columns]`, the pieces that attend and those attended to.
+/// Describes one head: `weights [rows, columns]`, the pieces that attend and those attended to.
 ///
 /// In the decoder, `columns` are the pieces that it reads (the start first) and `rows` those that
-/// it says.
+/// it generates.
 ///
 /// ```
 /// use regard_core::model::{AttentionKind, HeadPattern, describe_head};
@@ -181,17 +181,17 @@ impl Head<'_> {
         &self.weights[i * self.columns..][..self.columns]
     }
 
-    /// The rows that say something: the decoder's first can see one token only.
+    /// The informative rows: the first row of the decoder can only see one token.
     fn used(&self) -> std::ops::Range<usize> {
         usize::from(self.kind == AttentionKind::Decoder).min(self.rows)..self.rows
     }
 
-    /// How many columns row `i` sees.
+    /// The number of columns that row `i` sees.
     fn seen(&self, i: usize) -> usize {
         if self.kind == AttentionKind::Decoder { (i + 1).min(self.columns) } else { self.columns }
     }
 
-    /// The share of the weight at some cells, and what it would be in an even head.
+    /// The share of the weight in some cells, and what it would be in a uniform head.
     fn share(&self, picks: impl Fn(usize, usize) -> bool) -> (f64, f64) {
         let (mut held, mut even) = (0.0, 0.0);
         for i in self.used() {
@@ -205,7 +205,7 @@ impl Head<'_> {
         (held / rows, even / rows)
     }
 
-    /// The pattern that holds most, if it holds enough; in a tie the earlier one.
+    /// The pattern that holds most, if it holds enough; ties go to the earlier one.
     fn best(&self, candidates: Vec<Cells<'_>>, least: f64) -> Option<(HeadPattern, f64)> {
         let mut best: Option<(HeadPattern, f64)> = None;
         for (pattern, picks) in candidates {
@@ -217,7 +217,7 @@ impl Head<'_> {
         best
     }
 
-    /// The column that all rows together look at most.
+    /// The column with the largest total weight.
     fn heaviest(&self) -> usize {
         let total = |j: usize| (0..self.rows).map(|i| f64::from(self.row(i)[j])).sum::<f64>();
         let totals: Vec<f64> = (0..self.columns).map(total).collect();
@@ -231,7 +231,7 @@ fn narrow<'a, T: AsRef<str>>(head: &Head<'_>, rows: &'a [T], columns: &'a [T]) -
     let heaviest = head.heaviest();
     let mut list: Vec<Cells<'a>> = match head.kind {
         AttentionKind::Cross => Vec::new(),
-        // Column i is what row i has just read: the token before the one it is about to say.
+        // Column i is what row i has just read: the token before the one it generates.
         AttentionKind::Decoder => vec![
             (HeadPattern::Read, Box::new(|i, j| j == i)),
             (HeadPattern::Previous, Box::new(|i, j| j + 1 == i)),
@@ -252,8 +252,8 @@ fn narrow<'a, T: AsRef<str>>(head: &Head<'_>, rows: &'a [T], columns: &'a [T]) -
         }
         AttentionKind::Decoder => {}
         AttentionKind::Cross => {
-            // One cell to each side of the line from corner to corner, or of one beside it: a
-            // translation may begin late.
+            // One cell to each side of the diagonal, or of a line parallel to it: a translation may
+            // begin late.
             let slope = (head.columns - 1) as f64 / (head.rows - 1) as f64;
             for shift in [0.0, -1.0, 1.0, -2.0, 2.0] {
                 let near = move |i: usize, j: usize| (j as f64 - i as f64 * slope - shift).abs() <= 1.0;
@@ -272,7 +272,7 @@ fn wide(kind: AttentionKind) -> Vec<Cells<'static>> {
     }
 }
 
-/// `−Σ w ln w` of weights that are scaled to the sum 1.
+/// `−Σ w ln w` of weights normalised to the sum 1.
 fn entropy(row: &[f32]) -> f64 {
     let total: f64 = row.iter().map(|&w| f64::from(w)).sum();
     if total.is_nan() || total <= 0.0 {
@@ -291,8 +291,7 @@ fn is_end(piece: &str) -> bool {
     ["</s>", "<eos>", "<end>", "[SEP]"].contains(&piece)
 }
 
-/// Whether a piece is nothing but marks; so is the mark of a word's beginning where it stands
-/// alone.
+/// Whether a piece consists only of punctuation; this includes a word-boundary marker by itself.
 fn is_punctuation(piece: &str) -> bool {
     let plain = piece.trim_start_matches(['▁', 'Ġ']);
     let plain = plain.strip_suffix("@@").unwrap_or(plain);
@@ -304,8 +303,8 @@ fn is_punctuation(piece: &str) -> bool {
     !special && plain.chars().all(mark)
 }
 
-/// Takes a head out of a model: its columns of the output projection `W_O` become zero, so that
-/// whatever it attends to adds nothing. Every other weight stays.
+/// Removes a head from a model: sets its columns of the output projection `W_O` to zero, so that it
+/// adds nothing. All other weights stay.
 pub fn remove_head(
     model: &Transformer,
     weights: &mut [f32],

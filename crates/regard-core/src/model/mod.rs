@@ -1,8 +1,8 @@
-//! The Transformer: its configuration, where its weights lie, and the wiring of its layers.
+//! The Transformer: its configuration, the layout of its weights, and the wiring of its layers.
 //!
-//! [`Transformer`] holds no numbers. It says which parameters there are and in which order the
-//! operations come; an [`Executor`] runs them: the training tape, or kernels with caches in
-//! decoding. So there is one definition of encoder and decoder.
+//! [`Transformer`] holds no weights. It defines the parameters and the order of the operations; an
+//! [`Executor`] runs them: the training tape, or kernels with caches in decoding. So there is one
+//! definition of encoder and decoder.
 
 mod attention_map;
 mod builder;

@@ -1,38 +1,38 @@
-//! The parameters of a model by name: where each lies in the flat vector of weights, and how it is
-//! initialised.
+//! The parameters of a model by name: the location of each in the flat weight vector, and its
+//! initialisation.
 
 use super::layers::Side;
 use regard_kernels::Key;
 use std::ops::Range;
 
-/// Where a parameter lies in the flat vector of all weights, and so in that of all gradients.
+/// The location of a parameter in the flat vector of all weights, and of all gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// The first number.
+    /// The first element.
     pub offset: usize,
-    /// How many numbers.
+    /// The number of elements.
     pub len: usize,
 }
 
 impl Param {
-    /// Its place.
+    /// Its range in the flat vector.
     pub fn range(self) -> Range<usize> {
         self.offset..self.offset + self.len
     }
 }
 
-/// How a parameter is filled before training, as in the paper's reference implementation.
+/// How a parameter is initialised, as in the paper's reference implementation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initial {
-    /// Biases and β.
+    /// Zeros, for biases and β.
     Zero,
-    /// γ.
+    /// Ones, for γ.
     One,
-    /// Uniform within ±√(6 / (fan_in + fan_out)), after Glorot. Queries, keys and values begin as
-    /// one matrix, which makes them smaller than three would be: a post-norm model then finds its
-    /// attention at high learning rates.
+    /// Uniform within ±√(6 / (fan_in + fan_out)) (Glorot). Queries, keys and values are initialised
+    /// as one matrix, which makes them smaller than three separate ones: a post-norm model then
+    /// learns its attention even at high learning rates.
     Glorot {
-        /// Rows of the matrix that it is a part of.
+        /// The number of rows of the matrix that it is part of.
         fan_out: usize,
     },
     /// Normal with this standard deviation; the last row (padding) is zero if `pad`.
@@ -44,7 +44,7 @@ pub enum Initial {
     },
 }
 
-/// What a parameter is for.
+/// The role of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The matrix of a linear layer.
@@ -57,12 +57,12 @@ pub enum Role {
     Positions,
 }
 
-/// Where in the model a parameter is.
+/// The location of a parameter in the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    /// Encoder (source) or decoder (target); none if both use it.
+    /// Encoder (source) or decoder (target); `None` if both use it.
     pub stack: Option<Side>,
-    /// The layer of the stack, from 0; none outside the layers.
+    /// The layer of the stack, from 0; `None` outside the layers.
     pub layer: Option<usize>,
 }
 
@@ -73,20 +73,20 @@ pub struct Parameter {
     pub name: String,
     /// Rows and columns; a vector has one row.
     pub shape: [usize; 2],
-    /// Its place.
+    /// Its location in the flat vector.
     pub param: Param,
-    /// How it begins.
+    /// Its initialisation.
     pub initial: Initial,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// Where it is.
+    /// Its location in the model.
     pub location: Location,
-    /// Of a linear layer's matrix, the vector that is added to its outputs.
+    /// For the matrix of a linear layer, its bias.
     pub bias: Option<Param>,
 }
 
 impl Parameter {
-    /// Numbers to begin with; all random ones follow from `key`.
+    /// Initial values; all random ones are derived from `key`.
     pub fn initialise(&self, key: Key) -> Vec<f32> {
         let mut to = vec![0.0; self.param.len];
         self.fill(key, &mut to);
@@ -113,17 +113,17 @@ impl Parameter {
         }
     }
 
-    /// Whether tokens are multiplied by it or looked up in it: what is packed for decoding, and
-    /// kept in 8 bits if that is wanted. Vectors and tables of positions are not.
+    /// Whether tokens are multiplied by it or looked up in it: such parameters are packed for
+    /// decoding, and quantized to int8 on request. Vectors and position tables are not.
     pub fn is_matrix(&self) -> bool {
         matches!(self.role, Role::Matrix | Role::Vocabulary)
     }
 }
 
-/// Numbers of parameters by part.
+/// Parameter counts by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Parts {
-    /// All of them.
+    /// The total.
     pub total: usize,
     /// The vocabulary matrices.
     pub embeddings: usize,
@@ -133,7 +133,7 @@ pub struct Parts {
     pub decoder: usize,
 }
 
-/// All parameters of a model in the order of their places, which leave no gap.
+/// All parameters of a model, contiguous and in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
     list: Vec<Parameter>,
@@ -141,7 +141,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Adds one at the end; where it lies.
+    /// Appends a parameter; returns its location.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -156,29 +156,29 @@ impl Parameters {
         param
     }
 
-    /// Says which vector is added to the outputs of a matrix.
+    /// Sets the bias of a matrix.
     pub(super) fn set_bias(&mut self, matrix: Param, bias: Param) {
         if let Some(parameter) = self.list.iter_mut().rfind(|p| p.param == matrix) {
             parameter.bias = Some(bias);
         }
     }
 
-    /// How many numbers there are in all.
+    /// The total number of weights.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Each of them.
+    /// The parameters in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Parameter> {
         self.list.iter()
     }
 
-    /// How many belong to which part.
+    /// The parameter counts by part.
     pub fn parts(&self) -> Parts {
         let mut parts = Parts::default();
         for parameter in self {
@@ -193,12 +193,12 @@ impl Parameters {
         parts
     }
 
-    /// The one of that name.
+    /// The parameter with this name.
     pub fn get(&self, name: &str) -> Option<&Parameter> {
         self.list.iter().find(|p| p.name == name)
     }
 
-    /// Weights to begin with: the same for the same seed, on every machine.
+    /// Initial weights: the same for the same seed, on every machine.
     pub fn initialise(&self, seed: u64) -> Vec<f32> {
         let mut weights = vec![0.0; self.len];
         for (n, parameter) in self.list.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Positional encodings: sinusoids (section 3.5 of the paper), and T5's buckets of distances.
+//! Positional encodings: sinusoids (section 3.5 of the paper), and T5's relative position buckets.
 
 use super::config::Frequencies;
 
-/// `[n, d]` sinusoids, as the models use them: sines in the first half of the columns, cosines in
-/// the second.
+/// `[n, d]` sinusoids in the order that the models use: sines in the first half of the columns,
+/// cosines in the second.
 ///
 /// Column `i` of a half has the frequency `10000^(−2i/d)`. It is the paper's table with its columns
 /// reordered, which changes nothing, since every weight that reads them is learned.
@@ -101,9 +101,9 @@ fn frequency(i: usize, d: usize) -> f64 {
     10_000f64.powf(-2.0 * i as f64 / d as f64)
 }
 
-/// `[rows · columns, d]` sinusoids of places on a grid, row by row: the first half of a vector is
-/// that of the row, the second that of the column, each as in [`sinusoidal`]. `d` must divide by 4;
-/// what is left over stays zero.
+/// `[rows · columns, d]` sinusoids for the cells of a grid, row by row: the first half of a vector
+/// encodes the row, the second the column, each as in [`sinusoidal`]. `d` must be a multiple of 4;
+/// leftover columns stay zero.
 ///
 /// ```
 /// let table = regard_core::model::positions::sinusoidal_2d(2, 3, 8);
@@ -123,20 +123,20 @@ pub fn sinusoidal_2d(rows: usize, columns: usize, d: usize) -> Vec<f32> {
     table
 }
 
-/// Ranges of distances between query and key that share what is learned about them (Raffel et al.,
-/// 2020): short distances have a range each, longer ones share ranges that grow with the logarithm.
+/// Buckets of distances between query and key that share a learned parameter (Raffel et al., 2020):
+/// short distances have a bucket each, longer ones share buckets of logarithmically growing size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buckets {
-    /// How many there are.
+    /// The number of buckets.
     pub count: usize,
-    /// The distance from which on all are one.
+    /// The distance from which on all share a bucket.
     pub reach: usize,
-    /// Whether all of them are for keys before the query; otherwise half are for those behind it.
+    /// Whether all buckets are for keys before the query; otherwise half are for keys after it.
     pub causal: bool,
 }
 
 impl Buckets {
-    /// The range of a distance, which is the place of the key minus that of the query.
+    /// The bucket of a distance, which is the position of the key minus that of the query.
     ///
     /// ```
     /// use regard_core::model::positions::Buckets;
@@ -154,14 +154,14 @@ impl Buckets {
         if far < alone {
             return first + far;
         }
-        // In f32, as T5 computes it: another rounding is another range.
+        // In f32, as in T5: different rounding would give different buckets.
         let octaves = ((self.reach as f64 / alone as f64).ln() as f32).max(f32::MIN_POSITIVE);
         let share = (far as f32 / alone as f32).ln() / octaves;
         first + (alone + (share * (count - alone) as f32) as usize).min(count - 1)
     }
 
-    /// What a table `[count, h]` says of each head and distance: `[h, 2 · reach + 1]`, from the key
-    /// that is farthest before the query to the one farthest behind it.
+    /// Expands a table `[count, h]` to each head and distance: `[h, 2 · reach + 1]`, from the key
+    /// farthest before the query to the one farthest after it.
     pub fn expand(self, table: &[f32], heads: usize) -> Vec<f32> {
         let mut expanded = Vec::with_capacity(heads * (2 * self.reach + 1));
         let rows: Vec<usize> = self.distances().map(|distance| self.of(distance)).collect();
@@ -171,7 +171,7 @@ impl Buckets {
         expanded
     }
 
-    /// Adds the gradients of what [`expand`](Self::expand) made to those of its table.
+    /// Adds the gradients of the result of [`expand`](Self::expand) to those of its table.
     pub fn add_gradients(self, expanded: &[f32], heads: usize, table: &mut [f32]) {
         for (head, of_head) in expanded.chunks_exact(2 * self.reach + 1).enumerate() {
             for (distance, gradient) in self.distances().zip(of_head) {
@@ -225,7 +225,7 @@ mod tests {
                 }
             }
         }
-        // There and back again is nothing; the map of a wrong distance is another one.
+        // There and back is the identity; the map of a wrong distance differs.
         let back = product(&linear_map(-7, d), &product(&linear_map(7, d), row(9)));
         assert!(back.iter().zip(row(9)).all(|(a, b)| (a - b).abs() < 1e-6));
         let wrong = product(&linear_map(6, d), row(20));
@@ -255,12 +255,13 @@ mod tests {
                 assert_eq!(vector(a)[8..] == vector(b)[8..], a % columns == b % columns, "{a} {b}");
             }
         }
-        // A width that 4 does not divide has columns of zero at its end, and no width no numbers.
+        // A width that is not a multiple of 4 has zero columns at its end, and a width of 0 has no
+        // columns.
         assert_eq!(sinusoidal_2d(2, 2, 6)[4..6], [0.0, 0.0]);
         assert!(sinusoidal_2d(2, 2, 0).is_empty() && sinusoidal_2d(0, 3, 8).is_empty());
     }
 
-    /// The ranges of `transformers`' T5, as the number of distances from −200 to 200 in each.
+    /// The buckets of `transformers`' T5, as the number of distances from −200 to 200 in each.
     #[test]
     fn ranges_of_distances_are_those_of_t5() {
         let runs = |count, reach, causal| {
@@ -293,7 +294,7 @@ mod tests {
         }
         let mut gathered = vec![1.0; table.len()];
         buckets.add_gradients(&[1.0; 33], 3, &mut gathered);
-        // Of eleven distances one is 0, and on either side there are five.
+        // Of eleven distances one is 0, and five are on either side.
         assert_eq!(gathered.iter().sum::<f32>(), 12.0 + 33.0);
         assert_eq!(gathered[0], 2.0);
     }

@@ -1,15 +1,15 @@
-//! Tied embeddings (section 3.4 of the paper): which of the vocabulary matrices are one.
+//! Tied embeddings (section 3.4 of the paper): which of the vocabulary matrices are shared.
 
 use super::builder::LayerBuilder;
 use super::config::ModelConfig;
 use super::parameters::Param;
 use serde::{Deserialize, Serialize};
 
-/// Which of the three vocabulary matrices (source, target, output) are one.
+/// Which of the three vocabulary matrices (source, target, output) are shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tying {
-    /// All three, the paper's; needs one vocabulary for both languages.
+    /// All three, as in the paper; needs one vocabulary for both languages.
     #[default]
     ThreeWay,
     /// Target and output.

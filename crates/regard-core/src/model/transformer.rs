@@ -1,4 +1,4 @@
-//! The wiring of encoder and decoder, once, over whatever executes it.
+//! The wiring of encoder and decoder, defined once for all executors.
 
 use super::builder::LayerBuilder;
 use super::config::{ModelConfig, NormPlace};
@@ -13,14 +13,14 @@ use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How source tokens exchange information: the one thing in which encoders differ.
+/// How source tokens exchange information: the only difference between encoders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenMixer {
-    /// Every token looks at others.
+    /// Every token attends to others.
     Attention(SelfAttentionLayer),
-    /// A recurrent unit reads the tokens in their order.
+    /// A recurrent unit reads the tokens in order.
     Recurrent(RecurrentLayer),
-    /// A convolution over neighbours.
+    /// A convolution over adjacent tokens.
     Convolution(ConvolutionLayer),
 }
 
@@ -30,7 +30,7 @@ struct EncoderLayer {
     feed_forward: FeedForwardLayer,
 }
 
-/// How a target token gets to know those before it.
+/// How a target token sees those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PastMixer {
     Attention(SelfAttentionLayer),
@@ -44,7 +44,7 @@ struct DecoderLayer {
     feed_forward: FeedForwardLayer,
 }
 
-/// The Transformer's layers and where their weights lie.
+/// The Transformer's layers and the layout of their weights.
 #[derive(Clone, Debug)]
 pub struct Transformer {
     config: ModelConfig,
@@ -53,15 +53,15 @@ pub struct Transformer {
     target: EmbeddingLayer,
     encoder: Vec<EncoderLayer>,
     decoder: Vec<DecoderLayer>,
-    /// The last norm of encoder and decoder, in a pre-norm model.
+    /// The final norms of encoder and decoder, in a pre-norm model.
     final_norms: Option<(NormLayer, NormLayer)>,
     output: Param,
-    /// What is added to the logits; not trained.
+    /// The bias of the logits; not trained.
     output_bias: Option<Arc<[f32]>>,
 }
 
 impl Transformer {
-    /// The model of a configuration, if that makes sense.
+    /// The model of a configuration, if it is valid.
     pub fn new(config: ModelConfig) -> Result<Self> {
         config.validate()?;
         let mut b = LayerBuilder::new(&config);
@@ -109,7 +109,7 @@ impl Transformer {
         })
     }
 
-    /// What it looks like.
+    /// Its configuration.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -124,18 +124,18 @@ impl Transformer {
         self.output
     }
 
-    /// The matrices that tokens are multiplied by in training, each at the beginning of its
-    /// parameter: those of the linear layers, and the output's without the padding token, which
-    /// never comes.
+    /// The matrices that training multiplies by, each at the beginning of its parameter: those of
+    /// the linear layers, and the output matrix without the padding token, which is never
+    /// generated.
     pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
         let output = [self.config.output_words(), self.config.d_model];
         let linear = self.parameters.iter().filter(|p| p.role == Role::Matrix);
         linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
     }
 
-    /// The mark behind which the backward pass of a model on a tape changes no gradient in this
-    /// range of the weights any more. There is a mark behind each embedding and each layer. What is
-    /// outside of the layers is final at the end, and has none.
+    /// The mark after which the backward pass on a tape no longer changes the gradients in this
+    /// range of the weights. There is a mark after each embedding and each layer. Parameters
+    /// outside the layers are only final at the end, and have none.
     pub fn final_after(&self, range: Range<usize>) -> Option<usize> {
         let touched = self
             .parameters
@@ -151,8 +151,8 @@ impl Transformer {
         marks.min().flatten()
     }
 
-    /// The same model with a bias of the logits, one number per word of the vocabulary. Published
-    /// models have one; training does not change it.
+    /// Adds a bias of the logits, with one value per word of the vocabulary. Published models have
+    /// one; training does not change it.
     pub fn with_output_bias(mut self, bias: Option<Vec<f32>>) -> Result<Self> {
         self.set_output_bias(bias)?;
         Ok(self)
@@ -169,12 +169,12 @@ impl Transformer {
         Ok(())
     }
 
-    /// The same, to be shared.
+    /// The same, shared.
     pub fn shared_output_bias(&self) -> Option<Arc<[f32]>> {
         self.output_bias.clone()
     }
 
-    /// What is added to the logits, if anything.
+    /// The bias of the logits, if any.
     pub fn output_bias(&self) -> Option<&[f32]> {
         self.output_bias.as_deref()
     }
@@ -184,14 +184,13 @@ impl Transformer {
         self.encoder.iter().map(|layer| &layer.mixer)
     }
 
-    /// The decoder's cross-attentions, whose keys and values can be computed once for a source
+    /// The decoder's cross-attentions, whose keys and values can be computed once per source
     /// sentence.
     pub fn cross_attention_layers(&self) -> impl Iterator<Item = &CrossAttentionLayer> {
         self.decoder.iter().map(|layer| &layer.cross_attention)
     }
 
-    /// The projections at the end of the sub-layers, back to the width of the model. An SSRU has
-    /// none.
+    /// The output projections of the sub-layers, back to the width of the model. An SSRU has none.
     pub fn output_projections(&self) -> Vec<LinearLayer> {
         let encoder = self.encoder.iter().flat_map(|layer| {
             let mixer = match &layer.mixer {
@@ -225,8 +224,8 @@ impl Transformer {
         }
     }
 
-    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes
-    /// logits.
+    /// Runs the decoder over the encoder's output: `[m, d]`, to be multiplied by the output matrix
+    /// for logits.
     pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
         let mut x = self.target.run(e);
         for layer in &self.decoder {

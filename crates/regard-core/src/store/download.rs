@@ -1,4 +1,4 @@
-//! Files from a server or from a folder: continued where they were cut off, and checked.
+//! Downloads files from a server or copies them from a folder, with resumption and verification.
 
 use super::http::{self, Request, Response};
 use super::sha256::Sha256;
@@ -9,10 +9,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file to fetch, and what is known about it.
+/// A file to download, and what is known about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFile {
-    /// What it is called in the model's folder.
+    /// Its name in the model's folder.
     pub name: String,
     /// Its URL, or the path of a file on this machine.
     pub location: String,
@@ -20,14 +20,14 @@ pub struct RemoteFile {
     pub bytes: Option<u64>,
     /// Its SHA-256, as hexadecimal digits.
     pub sha256: Option<String>,
-    /// The SHA-256 of what is in it, if it is compressed.
+    /// The SHA-256 of its contents, if it is compressed.
     pub unpacked_sha256: Option<String>,
 }
 
-/// A file that is there.
+/// A downloaded file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct FileRecord {
-    /// What it is called in the model's folder.
+    /// Its name in the model's folder.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -35,23 +35,23 @@ pub struct FileRecord {
     pub sha256: String,
 }
 
-/// How far a download has come.
+/// The progress of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// The file.
     pub file: &'a str,
-    /// How many of its bytes are there.
+    /// The number of bytes downloaded so far.
     pub done: u64,
-    /// How many it has, if that is known.
+    /// Its size, if known.
     pub total: Option<u64>,
 }
 
-/// Whether this is a URL that can be fetched.
+/// Whether this is a supported URL.
 pub(crate) fn is_url(location: &str) -> bool {
     location.starts_with("http://") || location.starts_with("https://")
 }
 
-/// All bytes of a file that has `most` at most.
+/// Reads a file of at most `most` bytes.
 pub(crate) fn read(location: &str, most: u64, token: Option<&str>) -> Result<Vec<u8>> {
     let failed = |message: String| Error::file(location, message);
     let mut bytes = Vec::new();
@@ -79,15 +79,15 @@ fn open(location: &str, request: Request<'_>) -> Result<Response> {
     open().map_err(|e| Error::io(path, e))
 }
 
-/// A path with more behind its name.
+/// A path with a suffix appended to its name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// Fetches a file into a folder. One that is there is not fetched again, one that was cut off is
-/// continued, and one that is not what it should be is an error.
+/// Downloads a file into a folder. Skips a complete file, resumes a partial one, and returns an
+/// error if the result is not what it should be.
 pub(crate) fn download(
     file: &RemoteFile,
     folder: &Path,
@@ -102,7 +102,7 @@ pub(crate) fn download(
     let (part, tag) = (beside(&to, ".part"), beside(&to, ".part.tag"));
     let failed = |e: io::Error| Error::io(&part, e);
     let known_tag = fs::read_to_string(&tag).ok();
-    // Without either, nothing would tell a file that was exchanged meanwhile.
+    // Without either, a file that was replaced in the meantime would go unnoticed.
     let can_continue = known_tag.is_some() || file.sha256.is_some();
     let had = fs::metadata(&part).map(|metadata| metadata.len()).unwrap_or(0);
     let from = if can_continue { had } else { 0 };
@@ -138,7 +138,7 @@ pub(crate) fn download(
     }
     let record = FileRecord { name: file.name.clone(), bytes: done, sha256: hash.finish() };
     if let Err(message) = check(file, &record, &part) {
-        // Continuing it would not make it right.
+        // Resuming it would not fix it.
         let _ = fs::remove_file(&part);
         let _ = fs::remove_file(&tag);
         return Err(Error::file(&file.location, message));
@@ -185,7 +185,7 @@ fn already_there(file: &RemoteFile, path: &Path) -> Result<Option<FileRecord>> {
     Ok(check(file, &record, path).is_ok().then_some(record))
 }
 
-/// Says what about a file is not as it was announced.
+/// Checks that a file matches what was announced.
 fn check(file: &RemoteFile, record: &FileRecord, path: &Path) -> std::result::Result<(), String> {
     if let Some(bytes) = file.bytes.filter(|&bytes| bytes != record.bytes) {
         return Err(format!("{} should have {bytes} bytes, but {} came", file.name, record.bytes));
@@ -229,7 +229,7 @@ mod tests {
             sha256: Some(Sha256::of(&content).to_uppercase()),
             unpacked_sha256: None,
         };
-        // What an earlier attempt left is continued.
+        // Resumes what an earlier attempt left.
         fs::write(to.path().join("model.bin.part"), &content[..150_000]).unwrap();
         let (record, seen) = fetch(&file, to.path());
         assert_eq!(record.unwrap().sha256, Sha256::of(&content));
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(fs::read(to.path().join("model.bin")).unwrap(), content);
         fs::remove_file(&source).unwrap();
         assert_eq!(fetch(&file, to.path()).1, [200_000]);
-        // Another file of that size is refused, and what came of it is gone.
+        // Another file of the same size is rejected and removed.
         fs::write(&source, vec![0; 200_000]).unwrap();
         fs::remove_file(to.path().join("model.bin")).unwrap();
         let message = fetch(&file, to.path()).0.unwrap_err().to_string();

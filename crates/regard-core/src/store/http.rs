@@ -1,26 +1,26 @@
-//! The one place from which files are fetched over HTTP.
+//! The only place that downloads over HTTP.
 
 use std::io::Read;
 
-/// A file that a server sends.
+/// A server's response with a file.
 pub(crate) struct Response {
-    /// The number of its first byte in the file: 0, or where a download goes on.
+    /// The offset of its first byte in the file: 0, or where a download is resumed.
     pub(crate) start: u64,
-    /// How many bytes follow, if the server says so.
+    /// The number of bytes that follow, if the server states it.
     pub(crate) length: Option<u64>,
-    /// What tells this version of the file from others.
+    /// The tag of this version of the file (ETag).
     pub(crate) tag: Option<String>,
     pub(crate) body: Box<dyn Read>,
 }
 
-/// What is wanted of a server.
+/// A request to a server.
 #[cfg_attr(not(feature = "hub"), allow(dead_code, reason = "nothing is sent"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request<'a> {
-    /// The first byte to send, as long as the file still has the tag.
+    /// The first byte to send, if the file still has the tag.
     pub(crate) from: u64,
     pub(crate) tag: Option<&'a str>,
-    /// What a private model needs.
+    /// The access token for private models.
     pub(crate) token: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn get(_: &str, _: Request<'_>) -> Result<Response, String> {
     Err("this build cannot fetch files (cargo feature `hub`)".into())
 }
 
-/// Asks for a file. An error says what the server or the network said.
+/// Requests a file. An error contains the message of the server or the network.
 #[cfg(feature = "hub")]
 pub(crate) fn get(url: &str, request: Request<'_>) -> Result<Response, String> {
     use std::time::Duration;
@@ -61,7 +61,7 @@ pub(crate) fn get(url: &str, request: Request<'_>) -> Result<Response, String> {
                 .filter(|&start: &u64| start == request.from)
                 .ok_or_else(|| format!("it sends {range:?}, not what follows byte {}", request.from))?
         }
-        // The file has no more bytes than there are already: it may be another one.
+        // The file is not longer than what we have: it may be a different one.
         416 if request.from > 0 => return get(url, Request { from: 0, ..request }),
         status => return Err(format!("HTTP status {status}")),
     };

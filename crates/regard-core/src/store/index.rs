@@ -1,5 +1,5 @@
-//! Lists of models that others publish: the packages of Argos Translate, and Firefox's models in
-//! both of their lists (Remote Settings, and the registry beside the training code).
+//! Published lists of models: the packages of Argos Translate, and Firefox's models in both of
+//! their lists (Remote Settings, and the registry of the training repository).
 
 use super::download::{RemoteFile, is_url, read};
 use super::{RemoteModel, is_plain};
@@ -10,27 +10,27 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// No list is longer; what is read is bounded by it.
+/// The maximum length of a list.
 const LONGEST: u64 = 64 << 20;
-/// Where the files are that Firefox's Remote Settings list.
+/// Where the files listed in Firefox's Remote Settings are.
 const FIREFOX_FILES: &str = "https://firefox-settings-attachments.cdn.mozilla.net/";
 
-/// Reads the list in a file or at a URL: of each pair of languages the newest model. Where its
-/// files have no address of their own, they are looked for at `files`, a URL or a folder.
+/// Reads the list in a file or at a URL: the newest model for each language pair. Files without an
+/// address of their own are located under `files`, a URL or a folder.
 pub fn read_index(location: &str, files: Option<&str>) -> Result<Vec<RemoteModel>> {
     let bytes = read(location, LONGEST, None)?;
     let base = Base { index: location, files };
     parse(&bytes, &base).map_err(|message| Error::file(location, message))
 }
 
-/// What relative addresses are relative to.
+/// The base of relative addresses.
 pub(super) struct Base<'a> {
     pub(super) index: &'a str,
     pub(super) files: Option<&'a str>,
 }
 
 impl Base<'_> {
-    /// The address of a file of the list. Beside a list on this machine, its files may lie.
+    /// The address of a listed file. Files of a local list may be beside it.
     fn locate(&self, location: &str, published_at: Option<&str>) -> String {
         if is_url(location) {
             return location.to_owned();
@@ -58,7 +58,7 @@ fn join(base: &str, location: &str) -> String {
     }
 }
 
-/// Which list it is can be seen from its shape.
+/// Parses a list, whose structure determines its kind.
 pub(super) fn parse(bytes: &[u8], base: &Base<'_>) -> std::result::Result<Vec<RemoteModel>, String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))?;
     let wrong = |e: serde_json::Error| format!("an entry cannot be read: {e}");
@@ -102,7 +102,7 @@ struct Package {
 fn argos(packages: Vec<Package>, base: &Base<'_>) -> std::result::Result<Vec<RemoteModel>, String> {
     let mut models = Vec::new();
     for package in packages {
-        // There are packages of other things, too.
+        // There are also packages of other kinds.
         let is_translation = package.kind.as_deref().is_none_or(|kind| kind == "translate");
         let (true, Some(source), Some(target)) = (is_translation, package.from_code, package.to_code) else {
             continue;
@@ -153,7 +153,7 @@ struct Attachment {
     size: Option<u64>,
 }
 
-/// The kinds of files that a model consists of, with their names in the registry.
+/// The kinds of files of a model, with their names in the registry.
 const KINDS: [(&str, &str); 5] = [
     ("model", "model"),
     ("lex", "lexicalShortlist"),
@@ -166,7 +166,7 @@ fn remote_settings(records: Vec<Record>, base: &Base<'_>) -> std::result::Result
     type Key = (String, String, Option<String>, Option<String>, Option<String>);
     let mut groups: BTreeMap<Key, Vec<Record>> = BTreeMap::new();
     for record in records {
-        // Others estimate quality.
+        // Other files estimate quality.
         if KINDS.iter().any(|(kind, _)| *kind == record.file_type) {
             let languages = (record.source_language.clone(), record.target_language.clone());
             let rest =
@@ -190,7 +190,7 @@ fn remote_settings(records: Vec<Record>, base: &Base<'_>) -> std::result::Result
             let unpacked_sha256 = record.decompressed_hash.filter(|_| is_packed);
             model.files.push(RemoteFile { name, location, bytes: size, sha256: hash, unpacked_sha256 });
         }
-        // What has a filter is for some channels and systems only.
+        // A model with a filter is only for some channels and systems.
         models.push((filter.is_none_or(|filter| filter.is_empty()), model));
     }
     Ok(newest(models))
@@ -244,7 +244,7 @@ fn registry(list: Registry, base: &Base<'_>) -> std::result::Result<Vec<RemoteMo
     Ok(newest(models))
 }
 
-/// The name of a file, with the ending of a compressed one if that is what is fetched.
+/// The name of a file, with the extension of a compressed one if that is what is downloaded.
 fn named(name: &str, location: &str) -> std::result::Result<String, String> {
     if !is_plain(name) {
         return Err(format!("{name:?} is not the name of a file"));
@@ -253,7 +253,7 @@ fn named(name: &str, location: &str) -> std::result::Result<String, String> {
     Ok(if name.ends_with(ending) { name.to_owned() } else { format!("{name}{ending}") })
 }
 
-/// Of each pair of languages the newest model, one that is released before others.
+/// The newest model for each language pair, preferring released ones.
 fn newest(models: Vec<(bool, RemoteModel)>) -> Vec<RemoteModel> {
     let version = |model: &RemoteModel| -> Vec<u64> {
         let parts = model.version.as_deref().unwrap_or_default().split('.');
@@ -280,7 +280,7 @@ impl RemoteModel {
         Ok(RemoteModel { name, languages, origin: origin.to_owned(), ..RemoteModel::default() })
     }
 
-    /// One whose folder gets the file that says its languages.
+    /// A model that needs a metadata file stating its languages.
     fn firefox(source: &str, target: &str, origin: &str) -> std::result::Result<Self, String> {
         Ok(RemoteModel { needs_metadata: true, ..Self::new(source, target, origin)? })
     }
@@ -331,7 +331,7 @@ mod tests {
             file("model.enpt.bin", "model", "2.0"),
             file("vocab.enpt.spm", "vocab", "2.0"),
             file("q.bin", "qualityModel", "2.0"),
-            // A newer one that is not complete.
+            // A newer one that is incomplete.
             file("model.enpt.bin", "model", "3.0"),
         ];
         let models = of(&format!(r#"{{"data": [{}]}}"#, files.join(","))).unwrap();

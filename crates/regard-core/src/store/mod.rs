@@ -1,5 +1,5 @@
-//! Models on this machine: a folder in which each has a folder of its own, downloaded from the
-//! Hugging Face hub or from a published list, or put there by hand.
+//! Models on this machine: a folder with one folder per model, downloaded from the Hugging Face hub
+//! or from a published list, or added by hand.
 
 mod download;
 pub(crate) mod http;
@@ -18,40 +18,40 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What a download leaves beside the files of a model.
+/// The record that a download leaves beside the files of a model.
 const RECORD: &str = ".download.json";
-/// No record is longer; what is read is bounded by it.
+/// The maximum length of a record.
 const LONGEST: u64 = 4 << 20;
 
 /// A model that can be downloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteModel {
-    /// What it will be called: `organisation/model`, or its languages, as in `en-de`.
+    /// Its name: `organisation/model`, or its languages, as in `en-de`.
     pub name: String,
-    /// From what to what it translates, if that is known before.
+    /// Its languages, if known in advance.
     pub languages: Languages,
-    /// Its version, if it has one.
+    /// Its version, if stated.
     pub version: Option<String>,
-    /// The licence of the weights, if it is stated.
+    /// The licence of the weights, if stated.
     pub licence: Option<String>,
     /// The list or the hub that it comes from.
     pub origin: String,
     /// Its files.
     pub files: Vec<RemoteFile>,
-    /// What a private model needs; it is sent to the hub alone.
+    /// The access token for private models; only sent to the hub.
     pub(crate) token: Option<String>,
-    /// Whether the folder does not name the languages itself.
+    /// Whether the folder lacks the languages.
     pub(crate) needs_metadata: bool,
 }
 
 impl RemoteModel {
-    /// How many bytes its files have, if that is known of all of them.
+    /// The total size of its files in bytes, if known for all of them.
     pub fn bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
-/// What a download wrote down.
+/// The record of a download.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct DownloadRecord {
     name: String,
@@ -61,24 +61,24 @@ struct DownloadRecord {
     files: Vec<FileRecord>,
 }
 
-/// A model in the folder of models.
+/// A model in the model folder.
 #[derive(Clone, Debug, Serialize)]
 pub struct Installed {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// What kind of folder that is; nothing if it cannot be read.
+    /// The kind of its folder; `None` if it cannot be read.
     pub model_type: Option<&'static str>,
-    /// From what to what it translates.
+    /// Its languages.
     pub languages: Languages,
     /// The size of all its files.
     pub bytes: u64,
-    /// The licence of the weights, if it is stated.
+    /// The licence of the weights, if stated.
     pub licence: Option<Licence>,
-    /// Where it was downloaded from; nothing if it was put there by hand.
+    /// Where it was downloaded from; `None` if it was added by hand.
     pub origin: Option<String>,
-    /// Its version, if it has one.
+    /// Its version, if stated.
     pub version: Option<String>,
     /// Why it cannot be read.
     pub problem: Option<String>,
@@ -91,12 +91,12 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// The one in this folder.
+    /// The store in this folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         ModelStore { folder: folder.into() }
     }
 
-    /// The one that `REGARD_MODELS` names, else `regard/models` in the user's folder of data.
+    /// The folder in `REGARD_MODELS`, else `regard/models` in the user's data folder.
     pub fn from_env() -> Self {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let data = || {
@@ -112,12 +112,12 @@ impl ModelStore {
         &self.folder
     }
 
-    /// The folder of a model by its name, if it is there.
+    /// The folder of the model with this name, if it exists.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         Some(self.folder.join(folder_name(name)?)).filter(|folder| folder.is_dir())
     }
 
-    /// All models, by name.
+    /// All models, sorted by name.
     pub fn list(&self) -> Result<Vec<Installed>> {
         let io = |e| Error::io(&self.folder, e);
         let mut names = Vec::new();
@@ -137,7 +137,7 @@ impl ModelStore {
         names.into_iter().map(|name| self.describe(&name)).collect()
     }
 
-    /// What there is to say about the model in the folder of this name.
+    /// Describes the model in the folder of this name.
     fn describe(&self, name: &str) -> Result<Installed> {
         let folder = self.folder.join(name);
         let record = read_record(&folder)?;
@@ -163,8 +163,8 @@ impl ModelStore {
         })
     }
 
-    /// Downloads a model. Files that an earlier attempt has completed are not fetched again, and
-    /// one that was cut off is continued; the model is there when all of them are.
+    /// Downloads a model. Skips files that an earlier attempt has completed, and resumes a partial
+    /// one; the model is installed once all files exist.
     pub fn install(&self, model: &RemoteModel, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Installed> {
         let Some(name) = folder_name(&model.name) else {
             return Err(Error::config("name", format!("{:?} cannot be the name of a model", model.name)));
@@ -190,7 +190,7 @@ impl ModelStore {
         {
             replace(&part.join(name), |to| to.write_all(text.as_bytes()))?;
         }
-        // What is not a model is not installed.
+        // Only install valid models.
         Model::describe(&part)?;
         let RemoteModel { name: called, origin, version, licence, .. } = model.clone();
         let record = DownloadRecord { name: called, origin, version, licence, files };
@@ -218,7 +218,7 @@ impl ModelStore {
         Err(Error::file(&there.folder, message))
     }
 
-    /// Removes a model, or what an interrupted download left of it.
+    /// Removes a model, or the remains of an interrupted download.
     pub fn remove(&self, name: &str) -> Result<()> {
         let missing = || Error::file(self.folder.join(name), "there is no such model");
         let folder = self.folder.join(folder_name(name).ok_or_else(missing)?);
@@ -226,7 +226,7 @@ impl ModelStore {
         let mut removed = false;
         for folder in [Some(folder), part].into_iter().flatten() {
             let Ok(metadata) = fs::symlink_metadata(&folder) else { continue };
-            // A link is removed, not what it leads to.
+            // Remove a link itself, not its target.
             match metadata.is_dir() {
                 true => fs::remove_dir_all(&folder),
                 false => fs::remove_file(&folder),
@@ -237,7 +237,7 @@ impl ModelStore {
         if removed { Ok(()) } else { Err(missing()) }
     }
 
-    /// Which files of a model are not what was downloaded; nothing where that was not written down.
+    /// The files of a model that differ from the download; `None` if there is no record.
     pub fn changed_files(&self, name: &str) -> Result<Option<Vec<String>>> {
         let missing = || Error::file(self.folder.join(name), "there is no such model");
         let folder = self.find(name).ok_or_else(missing)?;
@@ -250,15 +250,14 @@ impl ModelStore {
     }
 }
 
-/// Letters, digits, hyphens, underscores and dots, of which none is first: such a name leads
-/// nowhere else.
+/// Whether a name has only letters, digits, hyphens, underscores and dots, and does not begin with
+/// a dot: such a name cannot lead outside the folder.
 pub(crate) fn is_plain(name: &str) -> bool {
     let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@'));
     letters && !name.is_empty() && !name.starts_with(['.', '-']) && !name.contains("..")
 }
 
-/// The folder of the model of this name: a slash, as names on the hub have one, becomes two
-/// hyphens.
+/// The folder name for a model: a slash, as in names on the hub, becomes two hyphens.
 fn folder_name(name: &str) -> Option<String> {
     match name.split_once('/') {
         Some((organisation, model)) if is_plain(organisation) && is_plain(model) => {
@@ -278,26 +277,26 @@ fn read_record(folder: &Path) -> Result<Option<DownloadRecord>> {
     serde_json::from_slice(&text).map(Some).map_err(|e| Error::file(&path, format!("cannot be read: {e}")))
 }
 
-/// The licence that a download wrote down.
+/// The licence recorded at download.
 pub(crate) fn recorded_licence(folder: &Path) -> Option<String> {
     read_record(folder).ok().flatten()?.licence
 }
 
-/// The size of all files in a folder and in the folders in it.
+/// The total size of the files in a folder, recursively.
 fn size(folder: &Path) -> Result<u64> {
     let io = |e| Error::io(folder, e);
     let mut bytes = 0;
     for entry in fs::read_dir(folder).map_err(io)? {
         let entry = entry.map_err(io)?;
-        // Links are not followed: what they lead to is not in the folder.
+        // Links are not followed: their targets are not in the folder.
         let metadata = entry.metadata().map_err(io)?;
         bytes += if metadata.is_dir() { size(&entry.path())? } else { metadata.len() };
     }
     Ok(bytes)
 }
 
-/// Any bytes as a list of models, for a target in `fuzz/`: no file gets a name that leads
-/// elsewhere.
+/// Reads arbitrary bytes as a list of models, for a target in `fuzz/`: no file name may lead
+/// outside the folder.
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing {

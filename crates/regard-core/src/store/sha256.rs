@@ -12,11 +12,11 @@ const K: [u32; 64] = [
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 ];
 
-/// A hash of bytes that come piece by piece.
+/// An incremental hash.
 #[derive(Clone, Debug)]
 pub(crate) struct Sha256 {
     state: [u32; 8],
-    /// The bytes of a block that is not complete.
+    /// The bytes of the incomplete block.
     block: Vec<u8>,
     length: u64,
 }
@@ -28,7 +28,7 @@ impl Sha256 {
         Sha256 { state, block: Vec::with_capacity(64), length: 0 }
     }
 
-    /// The hash of bytes that are all there, as hexadecimal digits.
+    /// The hash of the bytes, as hexadecimal digits.
     pub(crate) fn of(bytes: &[u8]) -> String {
         let mut hash = Sha256::new();
         hash.update(bytes);
@@ -94,7 +94,7 @@ fn compress(state: &mut [u32; 8], block: &[u8]) {
 mod tests {
     use super::*;
 
-    /// The examples of FIPS 180-4, and lengths around the end of a block by `sha256sum`.
+    /// The examples of FIPS 180-4, and lengths around the end of a block from `sha256sum`.
     #[test]
     fn it_agrees_with_the_standard() {
         for (text, hash) in [
@@ -110,7 +110,7 @@ mod tests {
         let million = vec![b'a'; 1_000_000];
         let hash = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
         assert_eq!(Sha256::of(&million), hash);
-        // Pieces of any size give the same.
+        // Chunks of any size give the same hash.
         for size in [1, 3, 55, 56, 63, 64, 65, 1000] {
             let mut pieces = Sha256::new();
             million.chunks(size).for_each(|piece| pieces.update(piece));

@@ -4,7 +4,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/marian/swish-shared")
 }
 
-/// The goldens' model as one that can be downloaded, from its folder.
+/// The goldens' model as a downloadable one, from its folder.
 fn remote(name: &str) -> RemoteModel {
     let files = fs::read_dir(golden()).unwrap().map(|entry| {
         let path = entry.unwrap().path();
@@ -42,7 +42,7 @@ fn a_model_is_installed_listed_checked_and_removed() {
     assert_eq!(store.find("org/name").as_deref(), Some(installed.folder.as_path()));
     assert_eq!(store.list().unwrap().len(), 1);
     assert_eq!(store.changed_files("org/name").unwrap(), Some(Vec::new()));
-    // Again is no error; another one under that name is.
+    // Installing it again is not an error; installing another one with that name is.
     store.install(&model, &mut |_| panic!("nothing is fetched")).unwrap();
     let newer = RemoteModel { version: Some("2.0".into()), ..model.clone() };
     let message = store.install(&newer, &mut |_| ()).unwrap_err().to_string();
@@ -64,7 +64,7 @@ fn what_is_wrong_is_not_installed() {
     let message = store.install(&model, &mut |_| ()).unwrap_err().to_string();
     assert!(message.contains("should have the SHA-256 00, but has "), "{message}");
     assert!(store.find("en-de").is_none() && store.list().unwrap().is_empty());
-    // What came before stays for the next attempt, and can be removed.
+    // The partial download stays for the next attempt, and can be removed.
     store.install(&remote("en-de"), &mut |_| ()).unwrap();
     assert!(store.find("en-de").is_some());
     model.name = "x".into();

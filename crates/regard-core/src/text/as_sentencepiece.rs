@@ -1,17 +1,17 @@
-//! A tokenizer trained here as a SentencePiece model, for engines that read nothing else.
+//! Exports a tokenizer trained here as a SentencePiece model, for engines that read nothing else.
 //!
-//! Ids stay what they are. `<pad>` becomes a control symbol, and so do the pieces that are added
-//! behind it until their number is a multiple of [`SPM_MULTIPLE`]; the model must never choose one.
+//! Ids stay the same. `<pad>` becomes a control symbol, and so do the pieces appended until their
+//! number is a multiple of [`SPM_MULTIPLE`]; the model must never generate one.
 //!
-//! The two libraries segment alike for different reasons. SentencePiece joins any two neighbours
-//! that make a piece, where `tokenizers` joins those of its list of merges; a trained list names
-//! the neighbours that occur. SentencePiece does not split text into words before, but no piece
-//! reaches across the end of a word. Where that does not hold, a piece of the vocabulary or a line
-//! of the sample shows it, and the tokenizer is refused.
+//! The two libraries segment alike for different reasons. SentencePiece merges any two adjacent
+//! symbols that form a piece, while `tokenizers` only applies its list of merges; a trained list
+//! contains the pairs that occur. SentencePiece does not split text into words first, but no piece
+//! spans a word boundary. If that does not hold, a piece of the vocabulary or a line of the sample
+//! shows it, and the tokenizer is rejected.
 //!
-//! What SentencePiece's table of rules cannot express: a NUL is spelt as a byte instead of being a
-//! space, and marks on a letter that are not in Unicode's order, or that are U+0344, stay so,
-//! unless letter and marks together are one character. SentencePiece's own NFC has the same limits.
+//! Limitations of SentencePiece's rule table: a NUL is encoded as a byte instead of becoming a
+//! space, and combining marks that are not in Unicode's order, or that are U+0344, stay so, unless
+//! letter and marks together are one character. SentencePiece's own NFC has the same limitations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -30,16 +30,16 @@ use super::sentencepiece::{
 use super::{EOS, PAD, TermTokens, Tokenizer, UNK};
 use crate::{Error, Result};
 
-/// The number of pieces is a multiple of it, because the matrix multiplications of Bergamot need
-/// that of the output matrix.
+/// The number of pieces is a multiple of this, because Bergamot's matmuls require it of the output
+/// matrix.
 pub const SPM_MULTIPLE: usize = 8;
 
-/// No character behind it is normalised: the planes of private use and of nothing.
+/// No character after this one is normalised: these planes are for private use or unassigned.
 const LAST: char = '\u{2ffff}';
-/// What an error is about.
+/// The field that errors name.
 const FIELD: &str = "tokenizer";
 
-/// The bytes of a `.spm` file that segments as `tokenizer` does, whose `tokenizer.json` is `json`.
+/// The bytes of a `.spm` file that segments like `tokenizer`, whose `tokenizer.json` is `json`.
 pub(super) fn write(tokenizer: &Tokenizer, json: &str, sample: &[&str]) -> Result<Vec<u8>> {
     let file: Value =
         serde_json::from_str(json).map_err(|e| refused(format!("not a tokenizer.json: {e}")))?;
@@ -58,7 +58,7 @@ fn refused(problem: impl std::fmt::Display) -> Error {
     Error::config(FIELD, format!("cannot be written as a SentencePiece model: {problem}"))
 }
 
-/// Whether both segment a line alike.
+/// Checks that both segment a line alike.
 fn check_line(tokenizer: &Tokenizer, written: &SentencePiece, line: &str) -> Result<()> {
     let mut ids = tokenizer.encode(line)?;
     ids.pop();
@@ -99,7 +99,7 @@ fn model(tokenizer: &Tokenizer, file: &Value) -> Result<NewModel> {
             (PieceKind::Normal, None) if text.chars().nth(1).is_some() => {
                 return Err(refused(format!("no merge makes the piece {text:?}")));
             }
-            // Characters are joined; nothing is joined to become one.
+            // Single characters are not the result of a merge.
             (PieceKind::Normal, None) => -(scores.len() as f32),
             _ => 0.0,
         };
@@ -111,7 +111,7 @@ fn model(tokenizer: &Tokenizer, file: &Value) -> Result<NewModel> {
     Ok(NewModel { algorithm, pieces, charsmap })
 }
 
-/// Refuses everything that the tokenizers trained here do not have.
+/// Rejects everything that tokenizers trained here do not have.
 fn check_stages(file: &Value) -> Result<()> {
     for (stage, expected) in [("normalizer", normaliser()), ("pre_tokenizer", word_splitter())] {
         if file[stage] != expected {
@@ -144,14 +144,14 @@ fn kind_of(piece: &str) -> PieceKind {
     match piece {
         UNK => PieceKind::Unknown,
         EOS | PAD => PieceKind::Control,
-        // No text becomes one of them.
+        // They never result from text.
         _ if TermTokens::TOKENS.contains(&piece) => PieceKind::Control,
         _ if byte_of(piece).is_some() => PieceKind::Byte,
         _ => PieceKind::Normal,
     }
 }
 
-/// The products of merges: the earlier a merge comes, the higher is the score of what it makes.
+/// The results of merges: the earlier a merge, the higher the score of its result.
 fn merge_scores(model: &Value) -> Result<HashMap<String, f32>> {
     let mut scores = HashMap::new();
     for (rank, merge) in model["merges"].as_array().into_iter().flatten().enumerate() {
@@ -167,14 +167,14 @@ fn unigram_scores(model: &Value) -> HashMap<String, f32> {
     entries.filter_map(|entry| Some((entry[0].as_str()?.to_owned(), entry[1].as_f64()? as f32))).collect()
 }
 
-/// The rules of the normalisation, compiled once: it takes most of a second.
+/// The compiled normalisation rules, cached: compiling takes most of a second.
 static CHARSMAP: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| compile_rules(&rules()));
 
-/// The normalisation as rules, of which the longest that fits is applied: characters that are blank
-/// or not composed, and the sequences that compose to one character.
+/// The normalisation as rules, of which the longest match is applied: characters that are blank or
+/// not composed, and sequences that compose to one character.
 fn rules() -> BTreeMap<String, String> {
     let mut rules = BTreeMap::new();
-    // Characters that others stand for, such as K for the sign of the kelvin.
+    // Characters with a canonical equivalent, such as the Kelvin sign for K.
     let mut others: HashMap<char, Vec<char>> = HashMap::new();
     let mut composed = Vec::new();
     for character in '\u{1}'..=LAST {
@@ -197,7 +197,7 @@ fn rules() -> BTreeMap<String, String> {
     rules
 }
 
-/// A sequence with every choice of characters that stand for its own.
+/// A sequence with every combination of equivalent characters.
 fn spellings(sequence: &str, others: &HashMap<char, Vec<char>>) -> Vec<String> {
     sequence.chars().fold(vec![String::new()], |begun, character| {
         let same = others.get(&character).into_iter().flatten().chain([&character]);
@@ -205,8 +205,8 @@ fn spellings(sequence: &str, others: &HashMap<char, Vec<char>>) -> Vec<String> {
     })
 }
 
-/// The sequences of several characters that compose to this one: its decomposition in every order
-/// of its marks that means the same, the beginning composed as far as it is one character.
+/// The sequences of several characters that compose to this one: its decomposition in every
+/// equivalent order of its marks, with the beginning composed as far as it is one character.
 fn decompositions(text: &str) -> BTreeSet<String> {
     let parts: Vec<char> = changed_by(&NFD, text).chars().collect();
     let mut sequences = BTreeSet::new();
@@ -226,7 +226,7 @@ fn decompositions(text: &str) -> BTreeSet<String> {
     sequences
 }
 
-/// All orders of a few marks.
+/// All permutations of a few marks.
 fn permutations(marks: &[char]) -> Vec<Vec<char>> {
     if marks.is_empty() {
         return vec![Vec::new()];
@@ -243,12 +243,12 @@ fn changed_by(stage: &impl Normalizer, text: &str) -> String {
     let mut changed = NormalizedString::from(text);
     match stage.normalize(&mut changed) {
         Ok(()) => changed.get().to_owned(),
-        // Neither of the two stages has a failure of its own.
+        // Neither of the two stages can fail.
         Err(_) => text.to_owned(),
     }
 }
 
-/// Composed, and blanks as spaces; those at the ends stay.
+/// Composed, and with blanks as spaces; keeps those at the ends.
 fn normalise(text: &str) -> String {
     static BLANKS: LazyLock<Regex> = LazyLock::new(|| Regex::new(BLANK).expect("the pattern is valid"));
     BLANKS.replace_all(&changed_by(&NFC, text), " ").into_owned()
@@ -349,7 +349,7 @@ mod tests {
     struct Exported {
         bytes: usize,
         crc32: u32,
-        /// Texts for which the package's ids are not those of the tokenizer.
+        /// Texts for which the package's ids differ from the tokenizer's.
         apart: Vec<usize>,
     }
 
@@ -359,7 +359,7 @@ mod tests {
         ids: Vec<u32>,
     }
 
-    /// With `REGARD_WRITE_GOLDENS`, the files are written to the folder it names.
+    /// With `REGARD_WRITE_GOLDENS`, writes the files to the folder that it names.
     #[test]
     fn files_are_those_that_the_package_has_read() {
         let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
@@ -390,14 +390,14 @@ mod tests {
         }
     }
 
-    /// All characters, alone, and those that are no marks before an accent and a jamo.
+    /// All characters alone, and those that are not marks before an accent and a jamo.
     #[test]
     fn the_rules_are_the_normalisation() {
         let bytes = trained(Segmentation::Bpe, 400).to_sentencepiece(&[]).unwrap();
         let written = SentencePiece::read(&bytes, Path::new("test.spm")).unwrap();
         let marks = Regex::new(r"^\p{M}$").unwrap();
         for character in ('\u{1}'..=char::MAX).filter(|&c| c != '\u{344}') {
-            // Capitals with an iota, whose accent would go before it.
+            // Capitals with an iota, whose accent would precede it.
             let unordered = ['\u{1fbc}', '\u{1fcc}', '\u{1ffc}'].contains(&character);
             let alone =
                 unordered || character > '\u{d7ff}' || marks.is_match(character.encode_utf8(&mut [0; 4]));
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Merges in an order that no training gives: the second is never applied by `tokenizers`.
+    /// Merges in an order that training never gives: `tokenizers` never applies the second.
     #[test]
     fn merges_that_sentencepiece_would_apply_otherwise_are_refused() {
         let tokenizer = trained(Segmentation::Bpe, 400);

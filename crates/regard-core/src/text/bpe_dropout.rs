@@ -1,8 +1,8 @@
 //! BPE-dropout (Provilkov et al., 2020): at every step of merging a word, each possible merge is
-//! left out with probability p, so that the model sees a word in many segmentations.
+//! skipped with probability p, so that the model sees many segmentations of a word.
 //!
 //! The `tokenizers` crate has it too, but with a generator that cannot be seeded; a run must be
-//! repeatable.
+//! reproducible.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use super::json::{JsonTokenizer, merge_parts};
 use crate::{Error, Result};
 use regard_random::Rng;
 
-/// Words are merged in stretches of at most this many symbols: choosing a merge looks at all of
-/// them.
+/// Words are merged in stretches of at most this many symbols, because choosing a merge scans all
+/// of them.
 const STRETCH: usize = 128;
 
 impl Tokenizer {
-    /// BPE-dropout of a sentence that [`encode`](Self::encode) has made ids of: its words are
-    /// merged again, each merge left out with probability `dropout`. The result depends on the ids,
-    /// `dropout` and `seed` alone.
+    /// BPE-dropout for a sentence that [`encode`](Self::encode) has encoded: merges its words
+    /// again, skipping each merge with probability `dropout`. The result depends only on the ids,
+    /// `dropout` and `seed`.
     pub fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Result<Vec<u32>> {
         if !(0.0..=1.0).contains(&dropout) {
             return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));
@@ -33,8 +33,7 @@ impl Tokenizer {
 }
 
 impl JsonTokenizer {
-    /// The merges, read from the file on first use; `None` if the model has none that can be left
-    /// out.
+    /// The merges, read from the file on first use; `None` if the model has no merges to skip.
     fn merge_table(&self) -> Option<&MergeTable> {
         let read = || {
             let file: Value = serde_json::from_str(self.text()).ok()?;
@@ -47,17 +46,17 @@ impl JsonTokenizer {
 /// The merges of a BPE model by ids.
 #[derive(Debug)]
 pub(super) struct MergeTable {
-    /// A pair of neighbours to the rank of their merge and its product.
+    /// From a pair of adjacent pieces to the rank and the result of their merge.
     merges: HashMap<(u32, u32), (u32, u32)>,
-    /// The product of a merge to its parts.
+    /// From the result of a merge to its parts.
     parts: HashMap<u32, (u32, u32)>,
-    /// Pieces that begin a word, and so never merge with what comes before them.
+    /// Pieces that begin a word, and so never merge with the piece before them.
     begins_word: HashSet<u32>,
 }
 
 impl MergeTable {
-    /// Reads the `model` of a `tokenizer.json`; `None` if it is not a BPE with byte fallback and
-    /// plain pieces.
+    /// Reads the `model` of a `tokenizer.json`; `None` if it is not a BPE model with byte fallback
+    /// and plain pieces.
     fn read(model: &Value) -> Option<Self> {
         let plain = |field: &str| model[field].as_str().is_none_or(str::is_empty);
         if model["type"] != "BPE"
@@ -84,9 +83,9 @@ impl MergeTable {
         Some(MergeTable { merges, parts, begins_word })
     }
 
-    /// Other pieces of the same text: each word is taken apart into single characters and merged
-    /// again, each merge left out with probability `dropout`. Special tokens and bytes are no
-    /// product of a merge, and are kept.
+    /// A different segmentation of the same text: splits each word into single characters and
+    /// merges them again, skipping each merge with probability `dropout`. Special tokens and bytes
+    /// are not the result of a merge, and are kept.
     fn resample(&self, ids: &[u32], dropout: f64, random: &mut Rng) -> Vec<u32> {
         let (mut all, mut word) = (Vec::with_capacity(2 * ids.len()), Vec::new());
         for &id in ids {
@@ -109,7 +108,7 @@ impl MergeTable {
         }
     }
 
-    /// Moves the symbols of a word to `ids` after merging them.
+    /// Merges the symbols of a word and moves them to `ids`.
     fn merge(&self, word: &mut Vec<u32>, dropout: f64, random: &mut Rng, ids: &mut Vec<u32>) {
         for stretch in word.chunks(STRETCH) {
             let mut symbols = stretch.to_vec();
@@ -122,7 +121,7 @@ impl MergeTable {
         word.clear();
     }
 
-    /// The first of the lowest-ranked merges that survive the dropout.
+    /// The first of the lowest-ranked merges that are not dropped.
     fn best_merge(&self, symbols: &[u32], dropout: f64, random: &mut Rng) -> Option<(usize, u32)> {
         let mut best: Option<(u32, usize, u32)> = None;
         for (at, pair) in symbols.windows(2).enumerate() {

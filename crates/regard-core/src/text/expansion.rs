@@ -1,17 +1,17 @@
-//! How much longer the stages of a foreign `tokenizer.json` may make a text: a few replacements in
-//! a row, each of which looks harmless, could otherwise turn a line into gigabytes.
+//! Limits how much longer the stages of a foreign `tokenizer.json` can make a text: a sequence of a
+//! few replacements, each of which looks harmless, could otherwise turn a line into gigabytes.
 
 use regex::Regex;
 use serde_json::Value;
 
-/// How many times as long all replacements of a stage together may make a text. Those of published
-/// tokenizers make it three times as long at most, where a space becomes `▁`.
+/// The maximum factor by which all replacements of a stage together may lengthen a text. Those of
+/// published tokenizers lengthen it by at most three, where a space becomes `▁`.
 const MOST_TIMES: usize = 64;
-/// Bytes that a stage may put in front of a text.
+/// The maximum number of bytes that a stage may prepend to a text.
 const LONGEST_PREFIX: usize = 1024;
 
-/// Refuses a stage (a normalizer or a decoder, with the stages inside it) that could make texts
-/// many times longer.
+/// Rejects a stage (a normalizer or a decoder, including nested stages) that could make texts many
+/// times longer.
 pub(super) fn check_expansion(stage: &Value) -> Result<(), String> {
     let times = expansion(stage)?;
     if times > MOST_TIMES {
@@ -22,7 +22,7 @@ pub(super) fn check_expansion(stage: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// How many times as long the replacements of a stage can make a text.
+/// The maximum factor by which the replacements of a stage can lengthen a text.
 fn expansion(stage: &Value) -> Result<usize, String> {
     if let Some(prefix) = stage["prepend"].as_str().filter(|prefix| prefix.len() > LONGEST_PREFIX) {
         return Err(format!(
@@ -39,7 +39,7 @@ fn expansion(stage: &Value) -> Result<usize, String> {
     Ok(times)
 }
 
-/// The same of the replacement that a stage makes itself.
+/// The same for the stage's own replacement.
 fn replacement(stage: &Value) -> usize {
     let pattern = &stage["pattern"];
     let Some(content) = stage["content"].as_str().filter(|_| !pattern.is_null()) else { return 1 };
@@ -50,13 +50,13 @@ fn replacement(stage: &Value) -> usize {
         (None, None) => 0,
     };
     match shortest {
-        // Before, between and behind all bytes.
+        // Before, between and after all bytes.
         0 => content.len().saturating_mul(2).saturating_add(1),
         shortest => content.len().div_ceil(shortest).max(1),
     }
 }
 
-/// Whether a pattern may match between two characters. One that is not understood here may.
+/// Whether a pattern may match the empty string. Patterns that are not understood here may.
 fn may_match_nothing(pattern: &str) -> bool {
     const PROBES: [&str; 7] = ["", "a", " ", "a b, 1", ".", "\n", "é 中\u{301}"];
     let Ok(regex) = Regex::new(pattern) else { return true };

@@ -1,4 +1,4 @@
-//! A tokenizer that is a `tokenizer.json`: those trained here, and foreign ones.
+//! A tokenizer from a `tokenizer.json`, trained here or foreign.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -19,31 +19,31 @@ use super::{EOS, PAD, UNK};
 use crate::replace::replace;
 use crate::{Error, Result};
 
-/// Text to ids and back by the `tokenizers` crate.
+/// Encodes and decodes with the `tokenizers` crate.
 pub(super) struct JsonTokenizer {
     inner: tokenizers::Tokenizer,
-    /// The file as it was read or will be written.
+    /// The file as read or as it will be written.
     json: String,
     special: Special,
-    /// Ids that are not text: left out by `decode`.
+    /// Ids that are not text: `decode` skips them.
     hidden: HashSet<u32>,
     /// Read on first use.
     #[cfg(feature = "tokenizer-training")]
     pub(super) merges: OnceLock<Option<MergeTable>>,
-    /// The stages before the model are the ones of this library, which has a faster way through
-    /// them.
+    /// Whether the stages before the model are those of this library, which has a faster
+    /// implementation of them.
     own_stages: bool,
 }
 
-/// Words and their ids, so that frequent words are segmented once a batch.
+/// Words and their ids, so that frequent words are segmented once per batch.
 pub(super) type WordCache = HashMap<String, Vec<u32>>;
 
-/// Words a cache holds at most; the rest is segmented each time.
+/// The maximum number of words in a cache; others are segmented each time.
 const CACHE_WORDS: usize = 100_000;
 
-/// The tokenizer of a `tokenizer.json`. Text that the `tokenizers` crate parses, because
-/// deserializing a [`Value`] would compile all of its readers a second time, into this crate; where
-/// an error stands in that text says nothing to the user.
+/// Parses a `tokenizer.json`. Passes it as text to the `tokenizers` crate, because deserializing a
+/// [`Value`] would compile all of its readers a second time, into this crate; the position of an
+/// error in that text means nothing to the user.
 pub(super) fn parse(value: &Value) -> std::result::Result<tokenizers::Tokenizer, String> {
     value.to_string().parse().map_err(|e: tokenizers::Error| {
         let message = e.to_string();
@@ -65,8 +65,8 @@ impl JsonTokenizer {
             check_expansion(&value[stage])
                 .map_err(|problem| Error::file(path, format!("{stage}: {problem}")))?;
         }
-        // A file may ask for BPE-dropout, which is for training: a text that is translated has one
-        // segmentation. Training has a setting of its own for it.
+        // A file may request BPE-dropout, which is for training: a text to translate has one
+        // segmentation. Training has its own setting for it.
         if let Some(dropout) = value.get_mut("model").and_then(|model| model.get_mut("dropout")) {
             *dropout = Value::Null;
         }
@@ -74,7 +74,7 @@ impl JsonTokenizer {
         let mut hidden = keep_special_tokens_out_of_text(&mut value);
         let mut inner = parse(&value)
             .map_err(|e| Error::file(path, format!("not a tokenizer.json that can be used: {e}")))?;
-        // A file may ask to cut or pad what it encodes; a sentence is never cut silently here.
+        // A file may request truncation or padding; a sentence is never truncated silently here.
         inner.with_truncation(None).map_err(|e| Error::file(path, e.to_string()))?;
         inner.with_padding(None);
         inner.set_encode_special_tokens(true);
@@ -103,7 +103,7 @@ impl JsonTokenizer {
         })
     }
 
-    /// Writes the file: beside, then renamed.
+    /// Writes the file atomically.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
         replace(path, |to| to.write_all(self.json.as_bytes()))
     }
@@ -116,7 +116,7 @@ impl JsonTokenizer {
         xxh3_64(self.json.as_bytes())
     }
 
-    /// Whether the file has a normalisation of its own, which must see the raw text.
+    /// Whether the file has its own normalisation, which must see the raw text.
     pub(super) fn normalises(&self) -> bool {
         !self.own_stages && self.inner.get_normalizer().is_some()
     }
@@ -133,7 +133,7 @@ impl JsonTokenizer {
         self.inner.id_to_token(id)
     }
 
-    /// The ids of a sentence, without an end.
+    /// The ids of a sentence, without an end token.
     pub(super) fn encode(&self, text: &str, cache: &mut WordCache) -> Result<Vec<u32>> {
         if self.own_stages {
             self.encode_words(text, cache)
@@ -172,7 +172,7 @@ impl JsonTokenizer {
     }
 }
 
-/// Both ways in which files write a merge: `["a", "b"]` and `"a b"`.
+/// Parses both notations of a merge: `["a", "b"]` and `"a b"`.
 pub(super) fn merge_parts(merge: &Value) -> Option<(&str, &str)> {
     match merge {
         Value::String(text) => text.split_once(' '),
@@ -184,7 +184,7 @@ pub(super) fn merge_parts(merge: &Value) -> Option<(&str, &str)> {
     }
 }
 
-/// Merges that the `tokenizers` crate would take for a broken invariant and panic over.
+/// Rejects merges on which the `tokenizers` crate would panic.
 fn check_merges(model: &Value, path: &Path) -> Result<()> {
     let (Some(merges), Some(vocabulary)) = (model["merges"].as_array(), model["vocab"].as_object()) else {
         return Ok(());
@@ -201,12 +201,12 @@ fn check_merges(model: &Value, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses two tokens with the same id, whichever lists they are in.
+/// Rejects two tokens with the same id, in any of the lists.
 fn check_ids(file: &Value, path: &Path) -> Result<()> {
     let vocabulary = &file["model"]["vocab"];
     let listed = vocabulary.as_object().into_iter().flatten();
     let listed = listed.filter_map(|(token, id)| Some((token.as_str(), id.as_u64()?)));
-    // The pieces of a unigram model have their places as ids.
+    // The pieces of a unigram model have their indices as ids.
     let placed = vocabulary.as_array().into_iter().flatten().zip(0..);
     let placed = placed.filter_map(|(entry, id)| Some((entry[0].as_str()?, id)));
     let added = file["added_tokens"].as_array().into_iter().flatten();
@@ -222,8 +222,8 @@ fn check_ids(file: &Value, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets `</s>`, `<unk>` and `<pad>` in a sentence be the text they are, while other special tokens
-/// of a foreign file (`>>de<<`) are still found in it; returns the ids of all of them.
+/// Makes `</s>`, `<unk>` and `<pad>` in a sentence ordinary text, while other special tokens of a
+/// foreign file (`>>de<<`) are still recognised; returns the ids of all of them.
 fn keep_special_tokens_out_of_text(file: &mut Value) -> HashSet<u32> {
     let mut special = HashSet::new();
     for token in file.get_mut("added_tokens").and_then(Value::as_array_mut).into_iter().flatten() {

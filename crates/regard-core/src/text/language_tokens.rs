@@ -5,14 +5,14 @@ use crate::languages::find;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Where the tokens of the languages stand.
+/// Where language tokens are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LanguagePlacement {
     /// The source's before the source, the target's at the beginning of the translation: M2M100,
     /// NLLB-200, mBART-50.
     Before,
-    /// The source's behind the end of the source, the target's at the beginning of the translation:
+    /// The source's after the end of the source, the target's at the beginning of the translation:
     /// older folders of NLLB-200.
     Behind,
     /// The target's before the source: MADLAD-400, and multilingual models that we train.
@@ -22,7 +22,7 @@ pub enum LanguagePlacement {
 /// A language of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanguageToken {
-    /// Its code as the model spells it, for example `deu_Latn`.
+    /// Its code in the model's spelling, for example `deu_Latn`.
     pub code: String,
     /// Its token, for example `__de__`.
     pub token: String,
@@ -30,16 +30,16 @@ pub struct LanguageToken {
     pub id: u32,
 }
 
-/// The languages of a model, and where their tokens stand.
+/// The languages of a model, and where their tokens are placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanguageTokens {
     /// In the order of the folder.
     pub list: Vec<LanguageToken>,
-    /// Where they stand.
+    /// Where they are placed.
     pub placement: LanguagePlacement,
 }
 
-/// The ids around every text of a side: before it, and behind its end token.
+/// The ids around every text of a side: before it, and after its end token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) before: Vec<u32>,
@@ -55,12 +55,12 @@ impl Default for Frame {
 }
 
 impl LanguageTokens {
-    /// The token of a language in a vocabulary that is trained here.
+    /// The token of a language in a vocabulary trained here.
     pub fn token(code: &str) -> String {
         format!("<2{code}>")
     }
 
-    /// The language that a code means; `field` is the setting with the code.
+    /// The language for a code; `field` is the setting with the code.
     pub fn find(&self, field: &str, code: &str) -> Result<&LanguageToken> {
         let codes: Vec<&str> = self.list.iter().map(|language| language.code.as_str()).collect();
         let found = find(code, &codes).map_err(|similar| {
@@ -78,13 +78,13 @@ impl LanguageTokens {
         Ok(&self.list[found])
     }
 
-    /// Whether the model needs a token of the source language.
+    /// Whether the model needs a token for the source language.
     pub fn needs_source(&self) -> bool {
         self.placement != LanguagePlacement::Target
     }
 
-    /// What stands around the texts of both sides, for a pair of languages; a language that is not
-    /// known leaves its token out.
+    /// The frames of the texts of both sides, for a pair of languages; an unknown language has no
+    /// token.
     pub(super) fn frames(
         &self,
         source: Option<&LanguageToken>,
@@ -99,8 +99,8 @@ impl LanguageTokens {
             LanguagePlacement::Before => (before(id(source)), first),
             LanguagePlacement::Behind => (Frame { behind: id(source), ..Frame::default() }, first),
             LanguagePlacement::Target => {
-                // As a text of its own, because a tokenizer may put a space before it. In a
-                // vocabulary of ours, what looks like the token is text.
+                // Encode the token as text, because a tokenizer may put a space before it. In our
+                // own vocabularies, what looks like the token is plain text.
                 let token = match target {
                     Some(target) => Some(tokenizer.text_ids(&target.token)?)
                         .filter(|ids| ids.contains(&target.id))

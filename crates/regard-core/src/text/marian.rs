@@ -1,10 +1,10 @@
-//! Tokenizers of `.spm` files.
+//! Tokenizers from `.spm` files.
 //!
-//! In published MarianMT folders `source.spm` and `target.spm` cut text into pieces and
-//! `vocab.json` says which id a piece has; the numbers inside the `.spm` files are not used. In
-//! folders of Marian itself and of Firefox a piece has its number in the `.spm` file, or that of a
-//! vocabulary beside it ([`PieceList`]). Folders of other families have one `.spm` file for all
-//! languages; their ids are put together in `formats::families`.
+//! In published MarianMT folders, `source.spm` and `target.spm` split text into pieces and
+//! `vocab.json` has their ids; the piece numbers inside the `.spm` files are not used. In folders
+//! of Marian itself and of Firefox, the id of a piece is its number in the `.spm` file, or comes
+//! from a vocabulary beside it ([`PieceList`]). Folders of other families have one `.spm` file for
+//! all languages; `formats::families` assembles their ids.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -26,39 +26,39 @@ use crate::{Error, Result, bounded};
 const SOURCE: &str = "source.spm";
 const TARGET: &str = "target.spm";
 const CONFIG: &str = "tokenizer_config.json";
-/// File of the joint vocabulary, or of the source's.
+/// The file of the joint vocabulary, or of the source's.
 pub(super) const VOCABULARY: &str = "vocab.json";
-/// File of the target's vocabulary, if it is a separate one.
+/// The file of the target's vocabulary, if it is separate.
 pub(super) const TARGET_VOCABULARY: &str = "target_vocab.json";
 
 /// One side of a folder.
 pub(super) struct MarianTokenizer {
     model: SentencePiece,
-    /// The `.spm` file as it was read.
+    /// The `.spm` file as read.
     file: Vec<u8>,
     vocabulary: Arc<Vocabulary>,
 }
 
-/// The pieces of a vocabulary by their ids, for tokenizers that have no `vocab.json`. Such
-/// vocabularies have no padding: it gets the id behind the last.
+/// The pieces of a vocabulary by id, for tokenizers without a `vocab.json`. Such vocabularies have
+/// no padding: it gets the id after the last.
 #[derive(Clone, Debug)]
 pub struct PieceList {
-    /// By id; empty where there is no piece.
+    /// By id; empty if an id has no piece.
     pub pieces: Vec<String>,
-    /// The id that ends a sentence.
+    /// The id of the end token.
     pub eos: u32,
-    /// The id of what is unknown.
+    /// The id of the unknown token.
     pub unk: u32,
 }
 
 impl PieceList {
-    /// What stands in a `tokenizer.json` for an id that has no piece. No text matches it, because
-    /// text is cut at spaces.
+    /// The placeholder in a `tokenizer.json` for an id without a piece. No text matches it, because
+    /// text is split at spaces.
     pub fn placeholder(id: u32) -> String {
         format!(" {id}")
     }
 
-    /// A `tokenizer.json` that cuts text at spaces into these pieces.
+    /// A `tokenizer.json` that splits text at spaces into these pieces.
     pub fn to_json(&self) -> String {
         let vocabulary = Vocabulary::new(self.clone());
         let taken: HashSet<u32> = vocabulary.ids.values().copied().collect();
@@ -83,7 +83,7 @@ impl PieceList {
 
 /// Pieces and their ids.
 struct Vocabulary {
-    /// The `vocab.json` as it was read; one that was not is made when it is needed.
+    /// The `vocab.json` as read; otherwise it is generated on demand.
     file: Option<Vec<u8>>,
     ids: HashMap<String, u32>,
     /// The piece of each id; a published vocabulary may have gaps.
@@ -96,7 +96,7 @@ pub(super) fn is_in(folder: &Path) -> bool {
     [SOURCE, TARGET, VOCABULARY].iter().any(|file| folder.join(file).exists())
 }
 
-/// Reads both sides of a folder. They share a vocabulary unless `tokenizer_config.json` says
+/// Reads both sides of a folder. They share a vocabulary unless `tokenizer_config.json` sets
 /// `separate_vocabs`.
 pub(super) fn load(folder: &Path) -> Result<(MarianTokenizer, MarianTokenizer)> {
     let separate = has_separate_vocabularies(&folder.join(CONFIG))?;
@@ -120,7 +120,7 @@ pub(super) fn load(folder: &Path) -> Result<(MarianTokenizer, MarianTokenizer)> 
     ))
 }
 
-/// Writes the files as they were read, each beside its place and renamed.
+/// Writes the files unchanged, each atomically.
 pub(super) fn save(source: &MarianTokenizer, target: &MarianTokenizer, folder: &Path) -> Result<()> {
     let write = |name: &str, bytes: &[u8]| replace(&folder.join(name), |to| to.write_all(bytes));
     write(SOURCE, &source.file)?;
@@ -154,8 +154,8 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model: SentencePiece::read(&file, &path)?, file, vocabulary })
     }
 
-    /// Reads the bytes of a `.spm` file whose own numbers are the ids, or those of `pieces`; `path`
-    /// is for messages.
+    /// Reads the bytes of a `.spm` file, whose own piece numbers are the ids unless `pieces` has
+    /// others; `path` is for messages.
     pub(super) fn from_spm(file: Vec<u8>, path: &Path, pieces: Option<PieceList>) -> Result<Self> {
         let model = SentencePiece::read(&file, path)?;
         let pieces = match pieces {
@@ -165,21 +165,21 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::new(pieces)) })
     }
 
-    /// Reads the bytes of a `.spm` file whose pieces have the ids of `vocabulary`; the paths are
-    /// for messages.
+    /// Reads the bytes of a `.spm` file whose pieces have the given ids; the paths are for
+    /// messages.
     pub(super) fn with_ids(file: Vec<u8>, path: &Path, ids: Vec<(String, u32)>, of: &Path) -> Result<Self> {
         let model = SentencePiece::read(&file, path)?;
         Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::from_entries(None, ids, of)?) })
     }
 
-    /// Whether the ids are the numbers inside the `.spm` file, with padding behind the last.
+    /// Whether the ids are the piece numbers of the `.spm` file, with padding after the last.
     pub(super) fn has_own_ids(&self) -> bool {
         let Ok(own) = SentencePiece::pieces(&self.file) else { return false };
         let own = Vocabulary::new(own);
         own.ids == self.vocabulary.ids && own.special.size == self.vocabulary.special.size
     }
 
-    /// The `.spm` file as it was read.
+    /// The `.spm` file as read.
     pub(super) fn spm(&self) -> &[u8] {
         &self.file
     }
@@ -216,13 +216,13 @@ impl MarianTokenizer {
         self.vocabulary.pieces.get(id as usize)?.as_deref()
     }
 
-    /// Appends the ids of a text, without an end.
+    /// Appends the ids of a text, without an end token.
     pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) {
         let unknown = self.special().unk;
         self.model.for_each_piece(text, |piece| ids.push(self.id(piece).unwrap_or(unknown)));
     }
 
-    /// The text of ids, without spaces at its ends, as `transformers` decodes it.
+    /// The text of ids, without spaces at its ends, as in `transformers`.
     pub(super) fn decode(&self, ids: &[u32]) -> String {
         let special = self.special();
         let pieces = ids.iter().filter(|&&id| !special.has(id)).filter_map(|&id| self.piece(id));
@@ -231,7 +231,7 @@ impl MarianTokenizer {
     }
 }
 
-/// What Python strips: white space, and the four separators of ASCII.
+/// What Python strips: white space, and the four ASCII separators.
 fn is_python_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
@@ -279,11 +279,11 @@ impl Vocabulary {
         Self::from_entries(Some(file), entries, path)
     }
 
-    /// The vocabulary of pieces and their ids; `path` is for messages.
+    /// A vocabulary from pieces and their ids; `path` is for messages.
     fn from_entries(file: Option<Vec<u8>>, entries: Vec<(String, u32)>, path: &Path) -> Result<Self> {
         let ids: HashMap<String, u32> = entries.iter().cloned().collect();
         let size = ids.values().max().map_or(0, |&id| id as usize + 1);
-        // Gaps are allowed, an id that no vocabulary could have is not: a table of all ids is made.
+        // Gaps are allowed, but not implausibly large ids, because a table of all ids is allocated.
         if size / 2 > ids.len() {
             let message = format!("the largest id is {}, but there are only {} pieces", size - 1, ids.len());
             return Err(Error::file(path, message));
@@ -291,7 +291,7 @@ impl Vocabulary {
         let special = Special::find(size, |token| ids.get(token).copied(), path)?;
         let mut pieces: Vec<Option<String>> = vec![None; size];
         for (piece, id) in entries {
-            // A piece that is there twice has the last of its ids, as in every reader of JSON.
+            // A piece that occurs twice has the last of its ids, as in every JSON reader.
             if ids.get(&piece) == Some(&id) {
                 let message = |other| {
                     format!("the pieces {other:?} and {piece:?} have the same id, {id}; each needs its own")

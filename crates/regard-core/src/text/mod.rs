@@ -1,4 +1,4 @@
-//! Raw text to ids and back.
+//! From raw text to ids and back.
 //!
 //! The stages, all of them written into one `tokenizer.json` that Python's `tokenizers` and
 //! `transformers` read: [`normalise`] → split into words → split words into sub-words → ids →
@@ -17,10 +17,10 @@
 //!   text.
 //!
 //! Published MarianMT folders have other files, which are read and kept unchanged:
-//! [`SentencePiece`] models that cut text into pieces, and a `vocab.json` with the ids of pieces. A
-//! leading language token (`>>de<<`) is one piece.
+//! [`SentencePiece`] models that split text into pieces, and a `vocab.json` with the ids of pieces.
+//! A leading language token (`>>de<<`) is one piece.
 //!
-//! Training a vocabulary and BPE-dropout are behind the feature `tokenizer-training`.
+//! Vocabulary training and BPE-dropout require the feature `tokenizer-training`.
 
 mod as_sentencepiece;
 #[cfg(feature = "tokenizer-training")]

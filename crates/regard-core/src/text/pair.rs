@@ -1,4 +1,4 @@
-//! The tokenizers of the two sides, which may be one and the same.
+//! The tokenizers of the two sides, which may be the same.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,43 +12,43 @@ use super::pipeline::{hugging_face_config, marian_config};
 use super::term_tokens::TermTokens;
 use crate::{Error, Result};
 
-/// A `.spm` file, with the ids of its pieces if they are not its own.
+/// A `.spm` file, with the ids of its pieces if they differ from its own.
 #[derive(Debug)]
 pub struct SpmFile<'a> {
     /// The file.
     pub bytes: Vec<u8>,
-    /// Where it is.
+    /// Its path.
     pub path: &'a Path,
     /// The ids of its pieces.
     pub vocabulary: Option<PieceList>,
 }
 
-/// Source and target tokenizer of a model.
+/// The source and target tokenizers of a model.
 #[derive(Clone, Debug)]
 pub struct TokenizerPair {
     source: Arc<Tokenizer>,
     target: Arc<Tokenizer>,
     /// The languages, if the model has language tokens.
     languages: Option<Arc<LanguageTokens>>,
-    /// The codes of the pair that was chosen of them, as far as it was.
+    /// The codes of the chosen language pair.
     chosen: [Option<String>; 2],
-    /// The tokens around terms, if the model is trained to read them.
+    /// The term tokens, if the model is trained with them.
     terms: Option<TermTokens>,
 }
 
 impl TokenizerPair {
-    /// File of the joint vocabulary, or of the source's.
+    /// The file of the joint vocabulary, or of the source's.
     pub const FILE: &str = "tokenizer.json";
-    /// File of the target's vocabulary, if it is a separate one.
+    /// The file of the target's vocabulary, if it is separate.
     pub const TARGET_FILE: &str = "target_tokenizer.json";
 
-    /// One vocabulary for both sides.
+    /// Creates a pair with one vocabulary for both sides.
     pub fn joint(tokenizer: Tokenizer) -> Self {
         let tokenizer = Arc::new(tokenizer);
         Self::of_sides(tokenizer.clone(), tokenizer)
     }
 
-    /// A vocabulary for each side.
+    /// Creates a pair with a vocabulary for each side.
     pub fn separate(source: Tokenizer, target: Tokenizer) -> Self {
         Self::of_sides(Arc::new(source), Arc::new(target))
     }
@@ -57,8 +57,8 @@ impl TokenizerPair {
         TokenizerPair { source, target, languages: None, chosen: [None, None], terms: None }
     }
 
-    /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else
-    /// `source.spm`, `target.spm` and `vocab.json`.
+    /// Reads the tokenizers of a model folder: `tokenizer.json` if it exists, else `source.spm`,
+    /// `target.spm` and `vocab.json`.
     pub fn load(folder: &Path) -> Result<Self> {
         let file = folder.join(Self::FILE);
         if !file.exists() && marian::is_in(folder) {
@@ -73,8 +73,8 @@ impl TokenizerPair {
         Ok(Self::separate(source, Tokenizer::load(&target)?))
     }
 
-    /// Tokenizers of `.spm` files whose own numbers are the ids, or those of the vocabularies given
-    /// with them; one for both sides if there is no target. The paths are for messages.
+    /// Tokenizers from `.spm` files whose own piece numbers are the ids, unless vocabularies are
+    /// given with them; one for both sides if there is no target. The paths are for messages.
     pub fn from_spm(source: SpmFile<'_>, target: Option<SpmFile<'_>>) -> Result<Self> {
         let read = |file: SpmFile<'_>| {
             MarianTokenizer::from_spm(file.bytes, file.path, file.vocabulary).map(Tokenizer::from)
@@ -86,8 +86,8 @@ impl TokenizerPair {
         })
     }
 
-    /// One tokenizer of the bytes of a `.spm` file, whose pieces have the ids of a list: the paths
-    /// of both are for messages.
+    /// One tokenizer from the bytes of a `.spm` file and a list of ids for its pieces; both paths
+    /// are for messages.
     pub fn from_spm_and_ids(spm: (Vec<u8>, &Path), ids: (Vec<(String, u32)>, &Path)) -> Result<Self> {
         Ok(Self::joint(MarianTokenizer::with_ids(spm.0, spm.1, ids.0, ids.1)?.into()))
     }
@@ -97,8 +97,7 @@ impl TokenizerPair {
         marian::read_entries(file, path)
     }
 
-    /// The same with languages, of which none is chosen yet. Their tokens and `hidden` are never
-    /// text.
+    /// Adds languages, with none chosen yet. Their tokens and `hidden` are never text.
     pub fn with_languages(self, languages: LanguageTokens, hidden: &[u32]) -> Self {
         let ids = || languages.list.iter().map(|language| language.id).chain(hidden.iter().copied());
         let joint = Arc::ptr_eq(&self.source, &self.target);
@@ -108,8 +107,7 @@ impl TokenizerPair {
         TokenizerPair { source, target, languages: Some(Arc::new(languages)), chosen: [None, None], terms }
     }
 
-    /// The same for a model that reads terms between these tokens of its source, which are never
-    /// text.
+    /// Adds term tokens, for a model that is trained with them; they are never text.
     pub fn with_terms(self, terms: TermTokens) -> Self {
         let joint = Arc::ptr_eq(&self.source, &self.target);
         let source = Arc::new(self.source.hiding(terms.ids()));
@@ -117,13 +115,13 @@ impl TokenizerPair {
         TokenizerPair { source, target, terms: Some(terms), ..self }
     }
 
-    /// The tokens around terms, if the model is trained to read them.
+    /// The term tokens, if the model is trained with them.
     pub fn terms(&self) -> Option<&TermTokens> {
         self.terms.as_ref()
     }
 
-    /// The same with a token before every source text, without an end token behind it, or with a
-    /// token before every target text.
+    /// Adds a token before every source text, omits the end token after it, or adds a token before
+    /// every target text.
     pub fn with_frames(self, source: Option<u32>, source_ends: bool, target: Option<u32>) -> Self {
         if source.is_none() && source_ends && target.is_none() {
             return self;
@@ -142,8 +140,9 @@ impl TokenizerPair {
         self.languages.as_deref()
     }
 
-    /// The same for one pair of languages, and the codes of the pair as the model spells them. What
-    /// is not given stays open. A model without language tokens is returned unchanged.
+    /// The same for one language pair, and the codes of the pair in the model's spelling. A
+    /// language that is not given stays open. A model without language tokens is returned
+    /// unchanged.
     pub fn for_languages(
         &self,
         source: Option<&str>,
@@ -155,7 +154,7 @@ impl TokenizerPair {
         };
         let find = |field, code: Option<&str>| code.map(|code| languages.find(field, code)).transpose();
         let target = find("target_lang", target)?;
-        // A model without a token of the source language reads any.
+        // A model without a token for the source language reads any.
         let (named, source) = match languages.needs_source() {
             true => (None, find("source_lang", source)?),
             false => (owned(source), None),
@@ -174,14 +173,14 @@ impl TokenizerPair {
         Ok((pair, chosen))
     }
 
-    /// The codes of source and target that [`for_languages`](Self::for_languages) chose, as far as
-    /// it did.
+    /// The codes of source and target that [`for_languages`](Self::for_languages) has chosen, if
+    /// any.
     pub fn chosen(&self) -> &[Option<String>; 2] {
         &self.chosen
     }
 
-    /// Writes the files of a pair into a model folder, each beside and renamed, and removes those
-    /// that would be read instead of them. What was read from `.spm` files is written as it was.
+    /// Writes the files of a pair to a model folder, each atomically, and removes files that would
+    /// take precedence over them. Files that were read from `.spm` files are written unchanged.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let (file, target) = (folder.join(Self::FILE), folder.join(Self::TARGET_FILE));
         if let (Some(a), Some(b)) = (self.source.as_marian(), self.target.as_marian()) {
@@ -210,7 +209,8 @@ impl TokenizerPair {
         (source, if self.is_joint() { source } else { target })
     }
 
-    /// What a `tokenizer_config.json` must say for `transformers` to read the files of this pair.
+    /// The contents of a `tokenizer_config.json` with which `transformers` reads the files of this
+    /// pair.
     pub fn hugging_face_config(&self, max_length: usize) -> Value {
         let mut config = match self.source.as_marian() {
             Some(_) => marian_config(max_length),
@@ -233,7 +233,7 @@ impl TokenizerPair {
     }
 }
 
-/// Removes a file that may not be there.
+/// Removes a file that may not exist.
 pub(super) fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path, e)),

@@ -1,4 +1,4 @@
-//! The stages around the model as `tokenizer.json` has them, and the normalisation as a function.
+//! The stages around the model in `tokenizer.json`, and the normalisation as a function.
 
 use std::sync::LazyLock;
 
@@ -10,13 +10,12 @@ use tokenizers::{NormalizedString, Normalizer};
 
 use super::{EOS, PAD, UNK};
 
-/// White space and control characters, spelt out because regular expression engines disagree on
-/// `\s`; with them the byte-order mark, and `▁` (U+2581), which is the mark for a space inside
-/// pieces.
+/// White space and control characters, spelled out because regular expression engines disagree on
+/// `\s`; also the byte-order mark, and `▁` (U+2581), which marks a space inside pieces.
 pub(super) const BLANK: &str = r"[\x{00}-\x{20}\x{7F}-\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{2581}\x{3000}\x{FEFF}]+";
 
-/// A word: letters, digits or anything else, with the space before it. Marks and the joiners of
-/// Persian and Indic scripts stay with what they follow.
+/// A word: letters, digits or anything else, with the space before it. Combining marks and the
+/// joiners of Persian and Indic scripts stay with what they follow.
 const WORD: &str = concat!(
     r"▁?[\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}]+",
     r"|▁?[\p{L}&&[^\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}]]",
@@ -42,7 +41,7 @@ pub(super) fn word_splitter() -> Value {
     ]})
 }
 
-/// A whole `tokenizer.json` around `model`, whose vocabulary ends with `pad`.
+/// A complete `tokenizer.json` around `model`, whose vocabulary ends with `pad`.
 #[cfg(feature = "tokenizer-training")]
 pub(super) fn tokenizer_json(model: Value, pad: usize) -> Value {
     let special = |id: usize, content: &str| {
@@ -64,8 +63,8 @@ pub(super) fn tokenizer_json(model: Value, pad: usize) -> Value {
             "pair": [sequence("A"), sequence("B"), end],
             "special_tokens": {EOS: {"id": EOS, "ids": [0], "tokens": [EOS]}},
         },
-        // The mark becomes a space before bytes become text, so that bytes that spell the mark stay
-        // what they are.
+        // The marker becomes a space before bytes become text, so that bytes that spell the marker
+        // are kept.
         "decoder": {"type": "Sequence", "decoders": [
             {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
             {"type": "ByteFallback"},
@@ -76,9 +75,9 @@ pub(super) fn tokenizer_json(model: Value, pad: usize) -> Value {
     })
 }
 
-/// What a `tokenizer_config.json` must say for `transformers` to segment and decode as this library
-/// does: the class that reads `tokenizer.json`, the special tokens, no reading of special tokens
-/// out of the text, no tidying of spaces.
+/// The contents of a `tokenizer_config.json` with which `transformers` segments and decodes like
+/// this library: the class that reads `tokenizer.json`, the special tokens, no parsing of special
+/// tokens in text, no cleanup of spaces.
 pub fn hugging_face_config(max_length: usize) -> Value {
     json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -91,7 +90,7 @@ pub fn hugging_face_config(max_length: usize) -> Value {
     })
 }
 
-/// The same for a tokenizer of `.spm` files.
+/// The same for a tokenizer from `.spm` files.
 pub(super) fn marian_config(max_length: usize) -> Value {
     let mut config = hugging_face_config(max_length);
     config["tokenizer_class"] = "MarianTokenizer".into();
@@ -99,9 +98,9 @@ pub(super) fn marian_config(max_length: usize) -> Value {
 }
 
 /// The text as the model sees it: composed (NFC); control characters, line breaks, byte-order
-/// marks, `▁` and white space of every kind become a space, runs of them one; none at the ends.
-/// Casing, punctuation, symbols, zero-width joiners and everything else survive. Doing it twice
-/// changes nothing.
+/// marks, `▁` and white space of every kind become a space, runs of them one space; none at the
+/// ends. Casing, punctuation, symbols, zero-width joiners and everything else are kept. The
+/// function is idempotent.
 pub fn normalise(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -117,14 +116,14 @@ fn normalise_by_stage(text: &str) -> String {
     let stages: [&dyn Normalizer; 3] = [&NFC, &*BLANKS, &Strip::new(true, true)];
     match stages.iter().try_for_each(|stage| stage.normalize(&mut normalised)) {
         Ok(()) => normalised.get().to_owned(),
-        // None of the three stages has a failure of its own.
+        // None of the three stages can fail.
         Err(_) => text.to_owned(),
     }
 }
 
-/// Whether there is nothing to normalise: single inner spaces, and only characters that NFC leaves
-/// alone and that do not compose with each other. It need not know all such characters, only the
-/// common ones.
+/// Whether there is nothing to normalise: only single inner spaces, and only characters that NFC
+/// leaves unchanged and that do not compose with each other. It need not recognise all such
+/// characters, only the common ones.
 fn is_plain(text: &str) -> bool {
     let mut before = ' ';
     for character in text.chars() {
@@ -147,8 +146,8 @@ fn is_plain(text: &str) -> bool {
     before != ' ' || text.is_empty()
 }
 
-/// The words of normalised text, each with its `▁`: what the stage [`word_splitter`] gives, many
-/// times faster.
+/// The words of normalised text, each with its `▁`: the same result as the stage [`word_splitter`],
+/// many times faster.
 pub(super) fn for_each_word(normalised: &str, mut action: impl FnMut(&str)) {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(WORD).expect("the pattern above is valid"));
     if !normalised.is_empty() {
@@ -182,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Every character by itself, and between letters, through the short cut and the stage.
+    /// Every character by itself, and between letters, through the fast path and the stage.
     #[test]
     fn the_short_cut_agrees_with_the_stage() {
         for character in '\0'..=char::MAX {

@@ -1,23 +1,24 @@
-//! Sentences of a text: the one place that decides where they end.
+//! Sentence splitting: the only place that decides where sentences end.
 //!
-//! The text is read once. At every run of marks that can end a sentence, with the quotation marks
-//! and brackets that close behind it, [`Splitter::ends`] looks at a few words on either side, never
-//! further, so that the time grows with the length of the text and no faster.
+//! The text is read once. At every run of marks that can end a sentence, including closing
+//! quotation marks and brackets, [`Splitter::ends`] looks at a few words on either side, never
+//! further, so the time is linear in the length of the text.
 
 mod language;
 
 use language::{Kinds, Language};
 use std::ops::Range;
 
-/// Where the sentences of a text lie, in bytes; only white space lies between them.
+/// The byte ranges of the sentences of a text, with only white space between them.
 ///
-/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space,
-/// or behind the marks of other scripts (`。`, `।`, `؟`, `։`, `။`), which need no space. What goes
-/// on with a small letter is no new sentence. Neither is what follows an initial, an abbreviation
-/// of the language, or an ordinal number (`J. Smith`, `Art. 5 Abs. 3`, `am 3. Oktober`).
+/// Sentences end after `.`, `!`, `?` or `…`, optionally followed by closing quotation marks or
+/// brackets, and a space, or after the marks of other scripts (`。`, `।`, `؟`, `։`, `။`), which need
+/// no space. A sentence does not end before a lowercase letter, nor after an initial, an
+/// abbreviation of the language, or an ordinal number (`J. Smith`, `Art. 5 Abs. 3`, `am 3.
+/// Oktober`).
 ///
 /// `language` is a code such as `de`, `deu` or `de-AT`. Without it, the abbreviations of all
-/// languages are taken for what they may be.
+/// languages are considered.
 ///
 /// ```
 /// use regard_core::text::sentence_ranges;
@@ -40,14 +41,14 @@ pub fn sentence_ranges(text: &str, language: Option<&str>) -> Vec<Range<usize>> 
     found
 }
 
-/// The range without the white space at its ends.
+/// The range without white space at its ends.
 pub fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let inside = &text[range.clone()];
     let start = range.start + (inside.len() - inside.trim_start().len());
     start..start + inside.trim().len()
 }
 
-/// Marks that end a sentence without a space behind them.
+/// Marks that end a sentence without a following space.
 fn is_hard(c: char) -> bool {
     matches!(
         c,
@@ -103,7 +104,7 @@ fn is_opening_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„' | '«' | '»' | '‹' | '›' | '‘' | '’' | '\'' | '‚' | '「' | '『')
 }
 
-/// What may stand before the first letter of a sentence.
+/// What may precede the first letter of a sentence.
 fn is_opener(c: char) -> bool {
     is_opening_quote(c)
         || matches!(c, '(' | '[' | '{' | '（' | '【' | '《' | '¿' | '¡' | '-' | '–' | '—' | '―' | '*' | '•')
@@ -118,22 +119,22 @@ fn is_thai(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}')
 }
 
-/// Bytes that are looked at on either side of a mark, at most.
+/// The maximum number of bytes examined on either side of a mark.
 const NEARBY: usize = 96;
 
-/// A run of marks, with what closes behind it.
+/// A run of marks, with the closing marks after it.
 #[derive(Debug)]
 struct Mark {
-    /// Where its first mark lies.
+    /// Where its first mark is.
     start: usize,
     /// Where it ends.
     end: usize,
     first: char,
     /// Whether one of them needs no space.
     hard: bool,
-    /// The last quotation mark or bracket behind it.
+    /// The last quotation mark or bracket after it.
     closer: Option<char>,
-    /// Three full stops, or one character for them.
+    /// Three full stops, or the ellipsis character.
     ellipsis: bool,
 }
 
@@ -142,9 +143,9 @@ struct Splitter<'a> {
     language: Language,
     /// Where the sentence begins.
     start: usize,
-    /// Where its first word begins: behind spaces, quotation marks, brackets and dashes.
+    /// Where its first word begins: after spaces, quotation marks, brackets and dashes.
     first_word: usize,
-    /// Its first character that is no space.
+    /// Its first non-space character.
     first: Option<char>,
 }
 
@@ -155,7 +156,7 @@ impl<'a> Splitter<'a> {
         splitter
     }
 
-    /// A sentence begins at `start`. What it begins with is looked at once, however long that is.
+    /// Begins a sentence at `start`. Its beginning is examined once, however long that is.
     fn begin(&mut self, start: usize) {
         let rest = self.text[start..].trim_start();
         (self.start, self.first) = (start, rest.chars().next());
@@ -218,7 +219,7 @@ impl<'a> Splitter<'a> {
                 // `. . .`, `? !`
                 mark.end += c.len_utf8();
             } else if c.is_whitespace() && rest.starts_with(['»', '›']) && self.closes(rest) {
-                // As the French write it.
+                // French puts a space before the closing guillemet.
                 let closer = rest.chars().next();
                 mark.end += c.len_utf8() + closer.map_or(0, char::len_utf8);
                 mark.closer = closer;
@@ -229,12 +230,12 @@ impl<'a> Splitter<'a> {
         mark
     }
 
-    /// Whether the guillemet at the beginning of `rest` closes: nothing follows it at once.
+    /// Whether the guillemet at the beginning of `rest` closes: no word follows it directly.
     fn closes(&self, rest: &str) -> bool {
         rest.chars().nth(1).is_none_or(|c| c.is_whitespace() || matches!(c, ',' | '.' | ';' | ':' | ')'))
     }
 
-    /// Whether the sentence ends behind the mark.
+    /// Whether the sentence ends after the mark.
     fn ends(&self, mark: &Mark) -> bool {
         let rest = &self.text[mark.end..];
         let Some(next) = rest.chars().next() else { return true };
@@ -242,13 +243,13 @@ impl<'a> Splitter<'a> {
             let nearby =
                 &self.text[floor(self.text, mark.start.saturating_sub(NEARBY)).max(self.start)..mark.start];
             if nearby.rfind('《').is_some_and(|at| !nearby[at..].contains('》')) && mark.closer.is_none() {
-                // Inside of a title.
+                // Inside a title.
                 return false;
             }
             return !self.goes_on_behind_quote(mark, rest);
         }
         if !next.is_whitespace() {
-            // Chinese and Japanese with marks of ASCII.
+            // Chinese and Japanese with ASCII punctuation.
             let before = self.text[..mark.start].chars().next_back();
             return matches!(mark.first, '!' | '?')
                 && is_cjk(next)
@@ -270,7 +271,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Behind `。」` and the like: whether the sentence goes on with a particle, or with who said it.
+    /// After `。」` and similar: whether the sentence continues with a particle, or with who said it.
     fn goes_on_behind_quote(&self, mark: &Mark, rest: &str) -> bool {
         let Some(closer) = mark.closer else { return false };
         let follow = Follow::new(rest);
@@ -289,7 +290,7 @@ impl<'a> Splitter<'a> {
         matches!(mark.first, '؟' | '？') && !is_cjk(next) && follow.uncased() && self.begins_with_quote()
     }
 
-    /// Whether the sentence goes on although a quotation or a bracket in it has ended.
+    /// Whether the sentence continues although a quotation or a bracket in it has ended.
     fn quote_goes_on(&self, mark: &Mark, follow: &Follow<'_>) -> bool {
         if mark.closer == Some(')') {
             return matches!(mark.first, '!' | '?') && self.first != Some('(');
@@ -304,7 +305,7 @@ impl<'a> Splitter<'a> {
         self.first.is_some_and(is_opening_quote)
     }
 
-    /// The word that ends at a byte of this sentence, and where it begins.
+    /// The word that ends at a byte offset of this sentence, and where it begins.
     fn word_before(&self, end: usize) -> (&'a str, usize) {
         let floor = floor(self.text, end.saturating_sub(NEARBY)).max(self.start);
         let text = &self.text[floor..end];
@@ -316,11 +317,11 @@ impl<'a> Splitter<'a> {
         (word, end - word.len())
     }
 
-    /// Whether a single full stop ends the sentence. What follows can begin one.
+    /// Whether a single full stop ends the sentence, given that what follows can begin one.
     fn full_stop_ends(&self, mark: &Mark, follow: &Follow<'_>) -> bool {
         let (word, start) = self.word_before(mark.start);
         if word.is_empty() || mark.closer.is_some_and(|c| c != '\'' && c != '’') && !is_initial(word) {
-            // `"… ." Next`, `etc.) Next`: the abbreviation counts before a small letter only.
+            // `"… ." Next`, `etc.) Next`: the abbreviation only counts before a lowercase letter.
             return true;
         }
         if word.ends_with(is_thai) || follow.first.is_some_and(is_thai) {
@@ -345,7 +346,7 @@ impl<'a> Splitter<'a> {
         if is_acronym(word) || has_no_vowel(word) {
             return self.abbreviation_ends(Kinds::MAYBE, follow);
         }
-        // In the scripts of India sentences end with a danda; a short word before a full stop is an
+        // In Indic scripts sentences end with a danda; a short word before a full stop is an
         // abbreviation.
         let indic = |c: char| matches!(c, '\u{900}'..='\u{dff}');
         !(word.chars().all(indic) && word.chars().count() <= 2)
@@ -360,7 +361,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Whether a word follows that often begins a sentence, and not an initial.
+    /// Whether the next word often begins a sentence and is not an initial.
     fn begins(&self, follow: &Follow<'_>) -> bool {
         let Some(word) = follow.words().next() else { return false };
         let initial =
@@ -368,8 +369,7 @@ impl<'a> Splitter<'a> {
         !initial && self.language.begins_sentences(&word.to_lowercase())
     }
 
-    /// Whether the sentence ends behind a number or a Roman numeral; nothing if the word is
-    /// neither.
+    /// Whether the sentence ends after a number or a Roman numeral; `None` if the word is neither.
     fn number_ends(&self, word: &str, start: usize, at_start: bool, follow: &Follow<'_>) -> Option<bool> {
         let digits = word.chars().all(|c| c.is_numeric() || c == '.' || c == '-' || c == '–');
         let roman = is_roman(word);
@@ -377,7 +377,7 @@ impl<'a> Splitter<'a> {
             return None;
         }
         if at_start && (roman || word.len() <= 3 || word.contains('.')) {
-            // The number of an item.
+            // The number of a list item.
             return Some(false);
         }
         if !self.language.has_ordinals() || word.contains('.') {
@@ -395,16 +395,15 @@ impl<'a> Splitter<'a> {
         {
             return Some(false);
         }
-        // German nouns begin with a capital: `Platz 3. Sieger` is rare, `kam als 3. Läufer an` is
-        // not.
+        // German nouns are capitalised: `Platz 3. Sieger` is rare, `kam als 3. Läufer an` is not.
         let small = word.parse::<u32>().is_ok_and(|n| n <= 31) && self.language.is("de");
         Some(!((small || roman) && follow.first.is_some_and(char::is_uppercase) && !self.language.is("")))
     }
 
-    /// The kinds of the word before a full stop, which begins at `start`.
+    /// The kinds of the word before a full stop that begins at `start`.
     fn abbreviation(&self, word: &str, start: usize) -> Kinds {
         let lower = word.to_lowercase();
-        // `z. B.` is known as `z.b`.
+        // `z. B.` is listed as `z.b`.
         let before = self.text[..start].trim_end();
         if let Some(earlier) =
             before.strip_suffix('.').filter(|b| b.len() > self.start && start - before.len() <= 3)
@@ -461,7 +460,7 @@ struct Follow<'a> {
     /// From the first letter or digit on, or from the first other character that is not an opener.
     text: &'a str,
     first: Option<char>,
-    /// What stands before it.
+    /// The openers before it.
     openers: &'a str,
 }
 
@@ -479,12 +478,12 @@ impl<'a> Follow<'a> {
             .filter(|word| !word.is_empty())
     }
 
-    /// Letters of a script that has no capitals.
+    /// Whether it begins with letters of a script without case.
     fn uncased(&self) -> bool {
         self.first.is_some_and(|c| c.is_alphabetic() && !c.is_lowercase() && !c.is_uppercase())
     }
 
-    /// Whether it can be the beginning of a sentence: it does not go on with a small letter.
+    /// Whether it can begin a sentence: it does not continue with a lowercase letter.
     fn can_begin(&self, mark: &Mark) -> bool {
         let Some(first) = self.first else { return true };
         if !first.is_lowercase() {
@@ -492,7 +491,7 @@ impl<'a> Follow<'a> {
         }
         let mut letters = self.text.chars().skip(1);
         let second = letters.next();
-        // `iPhone`; `b) …` in a list; `¿` and `¡` begin something whatever follows.
+        // `iPhone`; `b) …` in a list; `¿` and `¡` begin a sentence whatever follows.
         second.is_some_and(char::is_uppercase)
             || (second == Some(')')
                 && self.openers.is_empty()
@@ -501,7 +500,7 @@ impl<'a> Follow<'a> {
     }
 }
 
-/// Whether a text begins with a mark that stands alone.
+/// Whether a text begins with a mark that no word follows directly.
 fn spaced_mark(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next().is_some_and(is_soft)
@@ -534,8 +533,7 @@ fn is_acronym(word: &str) -> bool {
     word.contains('.') && word.split('.').all(part)
 }
 
-/// A short word of consonants, which is an abbreviation in most languages; capitals are the name of
-/// something.
+/// A short word of consonants, which is an abbreviation in most languages; all capitals are a name.
 fn has_no_vowel(word: &str) -> bool {
     let consonant = |c: char| match c.to_ascii_lowercase() {
         'a' | 'e' | 'i' | 'o' | 'u' | 'y' => false,

@@ -1,10 +1,10 @@
-//! Forms of one word, told by what they have in common: no dictionary, and so for every language
-//! that inflects at the end of its words.
+//! Recognises forms of the same word by their common letters: without a dictionary, for every
+//! language that inflects at the end of its words.
 
 use tokenizers::NormalizedString;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// A word in small letters and without accents, as forms of a word are compared.
+/// A word lowercased and without accents, for comparing forms of a word.
 ///
 /// ```
 /// assert_eq!(regard_core::text::fold("Ações"), "acoes");
@@ -19,16 +19,16 @@ pub fn fold(word: &str) -> String {
     normalised.get().chars().filter(|c| !is_mark(c)).flat_map(char::to_lowercase).collect()
 }
 
-/// Letters that an ending may have.
+/// The maximum number of letters of an ending.
 const ENDING: usize = 3;
-/// Letters of a word that another word extends, at least.
+/// The minimum length of a word that another word extends.
 const EXTENDED: usize = 3;
-/// Letters that words with two endings have in common, at least.
+/// The minimum number of common letters of words with two different endings.
 const COMMON: usize = 5;
 
-/// Whether two [`fold`]ed words are likely to be forms of one: one extends the other by an ending
-/// of three letters at most, or both have such an ending behind at least five common letters, which
-/// are two thirds of the longer word.
+/// Whether two [`fold`]ed words are likely to be forms of the same word: one extends the other by
+/// an ending of at most three letters, or both have such an ending after at least five common
+/// letters that make up two thirds of the longer word.
 ///
 /// ```
 /// use regard_core::text::share_stem;
@@ -50,7 +50,7 @@ pub fn share_stem(a: &str, b: &str) -> bool {
     }
 }
 
-/// Whether spaces stand between words in the script of a character.
+/// Whether the script of a character separates words by spaces.
 pub fn is_spaced(c: char) -> bool {
     !matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'

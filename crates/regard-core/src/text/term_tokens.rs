@@ -1,8 +1,8 @@
-//! Tokens around terms: a model that is trained with them reads translations of words inside of its
-//! source text.
+//! Term tokens: a model that is trained with them reads translations of terms inside its source
+//! text.
 //!
-//! A source sentence has a term and its translation as `<term> dog <is> Hund </term>`, and the model
-//! learns to use the translation, in the form that its sentence needs (Dinu and others, 2019;
+//! A source sentence contains a term and its translation as `<term> dog <is> Hund </term>`, and the
+//! model learns to use the translation, in the form that the sentence needs (Dinu et al., 2019;
 //! Bergmanis and Pinnis, 2021).
 
 use super::Tokenizer;
@@ -15,14 +15,14 @@ pub struct TermTokens {
     pub begin: u32,
     /// Between the term and its translation.
     pub is: u32,
-    /// Behind the translation.
+    /// After the translation.
     pub end: u32,
 }
 
-/// A term of a source sentence by its ids.
+/// A term of a source sentence, as ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermIds {
-    /// Where it stands in the sentence; not empty.
+    /// Its range in the sentence; not empty.
     pub range: Range<usize>,
     /// Its translation, as ids of the source's vocabulary.
     pub target: Vec<u32>,
@@ -31,16 +31,16 @@ pub struct TermIds {
 /// A source sentence with translations of its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnnotatedIds {
-    /// What the model reads.
+    /// The input of the model.
     pub ids: Vec<u32>,
-    /// For each of these, the place in the sentence without translations that it belongs to: for
-    /// what was added, that of its term.
+    /// For each of these, the corresponding position in the sentence without translations: for
+    /// added tokens, that of their term.
     pub origins: Vec<usize>,
 }
 
 impl TermTokens {
-    /// The tokens in a vocabulary that is trained here, in the order of the fields. No text becomes
-    /// one of them.
+    /// The tokens in a vocabulary trained here, in the order of the fields. Text never produces
+    /// them.
     pub const TOKENS: [&str; 3] = ["<term>", "<is>", "</term>"];
 
     /// The tokens of a vocabulary, if it has all of them.
@@ -54,8 +54,8 @@ impl TermTokens {
         [self.begin, self.is, self.end]
     }
 
-    /// A sentence with the translations of `terms`, which are in the order of the sentence and do
-    /// not overlap; one that does not fit is left out.
+    /// Annotates a sentence with the translations of `terms`, which are in the order of the
+    /// sentence and do not overlap; skips those that do not fit.
     pub fn annotate(&self, ids: &[u32], terms: &[TermIds]) -> AnnotatedIds {
         let mut found = AnnotatedIds::default();
         let mut done = 0;

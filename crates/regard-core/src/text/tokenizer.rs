@@ -1,4 +1,4 @@
-//! One tokenizer: text to ids, ids to text, whatever its files are.
+//! A tokenizer: text to ids and back, for all supported files.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -18,9 +18,9 @@ use crate::{Error, Result, bounded};
 pub struct Tokenizer {
     kind: Arc<Kind>,
     special: Special,
-    /// Ids of tokens that are not text, such as those of languages.
+    /// Ids of tokens that are not text, such as language tokens.
     hidden: Arc<HashSet<u32>>,
-    /// What stands around every text.
+    /// The ids around every text.
     frame: Frame,
 }
 
@@ -31,7 +31,7 @@ enum Kind {
     Marian(Box<MarianTokenizer>),
 }
 
-/// The size of a vocabulary and the ids that every one has.
+/// The size of a vocabulary and the ids that every vocabulary has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Special {
     pub(super) size: usize,
@@ -41,7 +41,7 @@ pub(super) struct Special {
 }
 
 impl Special {
-    /// Finds the ids; `path` is for the message if one is missing.
+    /// Finds the ids; `path` is for the error if one is missing.
     pub(super) fn find(size: usize, id: impl Fn(&str) -> Option<u32>, path: &Path) -> Result<Self> {
         let ids = [EOS, UNK, PAD].map(id);
         let [Some(eos), Some(unk), Some(pad)] = ids else {
@@ -54,7 +54,7 @@ impl Special {
         Ok(Special { size, eos, unk, pad })
     }
 
-    /// Whether an id is one of them.
+    /// Whether an id is one of these.
     pub(super) fn has(&self, id: u32) -> bool {
         [self.eos, self.unk, self.pad].contains(&id)
     }
@@ -83,7 +83,7 @@ impl Tokenizer {
         Tokenizer { kind: Arc::new(kind), special, hidden: Arc::default(), frame: Frame::default() }
     }
 
-    /// The same, for which these ids are not text, either.
+    /// The same with these ids as additional tokens that are not text.
     pub(super) fn hiding(&self, ids: impl IntoIterator<Item = u32>) -> Self {
         let hidden = self.hidden.iter().copied().chain(ids).collect();
         Tokenizer { hidden: Arc::new(hidden), ..self.clone() }
@@ -99,17 +99,17 @@ impl Tokenizer {
         &self.frame.before
     }
 
-    /// Whether every text has an end token; some models read their source without.
+    /// Whether every text has an end token; some models read their source without one.
     pub fn ends(&self) -> bool {
         self.frame.ends
     }
 
-    /// The ids behind the end token of every text.
+    /// The ids after the end token of every text.
     pub fn behind(&self) -> &[u32] {
         &self.frame.behind
     }
 
-    /// Reads a `tokenizer.json`, one of ours or any other that has `</s>`, `<unk>` and `<pad>`.
+    /// Reads a `tokenizer.json`, our own or any other that has `</s>`, `<unk>` and `<pad>`.
     pub fn load(path: &Path) -> Result<Self> {
         Self::from_json(bounded::read_text(path, bounded::LARGEST_TEXT)?, path)
     }
@@ -119,8 +119,8 @@ impl Tokenizer {
         JsonTokenizer::read(json, path).map(Self::from)
     }
 
-    /// Writes the `tokenizer.json`: beside, then renamed. A tokenizer of other files is saved by
-    /// its [`TokenizerPair`](super::TokenizerPair) alone.
+    /// Writes the `tokenizer.json` atomically. A tokenizer of other files can only be saved through
+    /// its [`TokenizerPair`](super::TokenizerPair).
     pub fn save(&self, path: &Path) -> Result<()> {
         match &*self.kind {
             Kind::Json(json) => json.save(path),
@@ -138,11 +138,11 @@ impl Tokenizer {
         }
     }
 
-    /// A SentencePiece model (`.spm` file) with the same ids, which segments all of the vocabulary
-    /// and of `sample` alike; a tokenizer for which there is none is refused by the setting that
+    /// A SentencePiece model (`.spm` file) with the same ids, which segments the whole vocabulary
+    /// and `sample` alike; a tokenizer that has no equivalent is rejected with the setting that
     /// prevents it. The number of pieces is the next multiple of
-    /// [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text. A `.spm` file that was
-    /// read is the same again, without padding.
+    /// [`SPM_MULTIPLE`](super::SPM_MULTIPLE): added pieces are never text. A tokenizer that was
+    /// read from a `.spm` file returns that file, without padding.
     pub fn to_sentencepiece(&self, sample: &[&str]) -> Result<Vec<u8>> {
         match &*self.kind {
             Kind::Json(json) => super::as_sentencepiece::write(self, json.text(), sample),
@@ -174,7 +174,7 @@ impl Tokenizer {
         }
     }
 
-    /// A hash of the files and of what stands around texts: equal for equal tokenizers.
+    /// A hash of the files and of the ids around texts: equal for equal tokenizers.
     pub fn hash(&self) -> u64 {
         let files = self.files_hash();
         if self.frame == Frame::default() {
@@ -192,8 +192,8 @@ impl Tokenizer {
         }
     }
 
-    /// Whether the other cuts text into the same ids, also if its files are others: a Firefox
-    /// vocabulary is one file there, and two where a model of ours was made of it.
+    /// Whether the other tokenizer produces the same ids, even if its files differ: a Firefox
+    /// vocabulary is one file there, and two files in a model converted to our format.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&*self.kind, &*other.kind) {
             (Kind::Marian(a), Kind::Marian(b)) => a.is_same_as(b),
@@ -201,7 +201,7 @@ impl Tokenizer {
         }
     }
 
-    /// Ids in the vocabulary, special tokens included.
+    /// The number of ids in the vocabulary, including special tokens.
     pub fn size(&self) -> usize {
         self.special.size
     }
@@ -247,9 +247,8 @@ impl Tokenizer {
         }
     }
 
-    /// The line that [`Tokenizer::encode`] should be given: [`normalise`](super::normalise)d,
-    /// unless the tokenizer has a normalisation of its own that must see the raw text. Empty
-    /// if there is no text.
+    /// The line to pass to [`Tokenizer::encode`]: [`normalise`](super::normalise)d, unless the
+    /// tokenizer has its own normalisation, which must see the raw text. Empty if there is no text.
     pub fn prepare(&self, line: &str) -> String {
         let normalised = super::normalise(line);
         match &*self.kind {
@@ -261,8 +260,8 @@ impl Tokenizer {
         }
     }
 
-    /// The ids of a sentence, `</s>` at the end; with the token of a language before or behind it,
-    /// if the tokenizer is that of a language.
+    /// The ids of a sentence, with `</s>` at the end, and with a language token before or after it,
+    /// if the tokenizer is for one language.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_cached(text, &mut WordCache::new())
     }
@@ -274,7 +273,7 @@ impl Tokenizer {
         Ok(before.iter().copied().chain(text).chain(end).chain(behind.iter().copied()).collect())
     }
 
-    /// The ids of a text and nothing else.
+    /// The ids of a text alone.
     pub fn text_ids(&self, text: &str) -> Result<Vec<u32>> {
         self.text_ids_cached(text, &mut WordCache::new())
     }
@@ -309,7 +308,7 @@ impl Tokenizer {
         })
     }
 
-    /// The text of ids, special tokens left out, ids outside the vocabulary too.
+    /// The text of ids; skips special tokens and ids outside the vocabulary.
     pub fn decode(&self, ids: &[u32]) -> String {
         let text: Vec<u32> = ids.iter().copied().filter(|id| !self.hidden.contains(id)).collect();
         match &*self.kind {
@@ -318,7 +317,7 @@ impl Tokenizer {
         }
     }
 
-    /// The pieces of a sentence, for showing; without `</s>` and tokens of languages.
+    /// The pieces of a sentence, for display; without `</s>` and language tokens.
     pub fn pieces(&self, text: &str) -> Result<Vec<String>> {
         Ok(self.text_ids(text)?.into_iter().map(|id| self.piece(id).unwrap_or_default()).collect())
     }

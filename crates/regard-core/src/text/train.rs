@@ -1,6 +1,6 @@
-//! Training a tokenizer on the user's text with the trainers of the `tokenizers` crate.
+//! Trains a tokenizer on the user's text with the trainers of the `tokenizers` crate.
 //!
-//! The trainers see words with their counts, sorted, on one thread: the same text gives the same
+//! The trainers get words with their counts, sorted, on one thread: the same text gives the same
 //! vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,43 +24,43 @@ use regard_random::mix;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Segmentation {
-    /// Byte-pair encoding: the most frequent pair is merged, again and again.
+    /// Byte-pair encoding: repeatedly merges the most frequent pair.
     #[default]
     Bpe,
     /// The most probable segmentation under a unigram model.
     Unigram,
 }
 
-/// What kind of vocabulary to train.
+/// The kind of vocabulary to train.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenizerSettings {
     /// BPE (the default) or unigram.
     pub segmentation: Segmentation,
-    /// Pieces in the vocabulary, special tokens and bytes included; absent: [`vocabulary_size_for`]
-    /// the text. A small text may not have as many.
+    /// The number of pieces in the vocabulary, including special tokens and bytes; if absent,
+    /// [`vocabulary_size_for`] the text. A small text may yield fewer.
     pub size: Option<usize>,
     /// One vocabulary for each language instead of a joint one.
     pub separate: bool,
 }
 
-/// The smallest vocabulary: 3 special tokens, 256 bytes and some letters.
+/// The minimum size of a vocabulary: 3 special tokens, 256 bytes and some letters.
 const MIN_SIZE: usize = 300;
-/// The largest vocabulary that can be requested.
+/// The maximum size of a vocabulary.
 const MAX_SIZE: usize = 1_000_000;
-/// What every vocabulary holds besides learned pieces: `</s>`, `<unk>`, `<pad>` and the bytes.
+/// The entries of every vocabulary besides learned pieces: `</s>`, `<unk>`, `<pad>` and the bytes.
 const FIXED: usize = 3 + 256;
-/// A character must occur this often to get a piece of its own; rarer ones are spelt in bytes.
+/// The minimum count of a character with its own piece; rarer ones are encoded as bytes.
 const MIN_CHARACTER_COUNT: u64 = 3;
-/// Learned pieces have at most this many characters.
+/// The maximum length of a learned piece in characters.
 const MAX_PIECE: usize = 24;
-/// Longer words are cut for training: a line without spaces is not a word to learn from as a whole.
+/// The maximum word length in training: a line without spaces is not a word to learn as a whole.
 const MAX_WORD: usize = 64;
 
-/// The vocabulary size for a text of this many bytes: 300 · words^¼, a word counted as 6 bytes, at
-/// most 37,000.
+/// The vocabulary size for a text of this many bytes: 300 · words^¼, where a word counts as 6
+/// bytes, and at most 37,000.
 ///
-/// The fourth root goes through two known points: Multi30k (0.6 million words, 8 to 10 thousand
+/// The fourth root passes through two known points: Multi30k (0.6 million words, 8 to 10 thousand
 /// pieces) and the paper's WMT 2014 English-German (37 thousand for some 230 million words).
 pub fn vocabulary_size_for(bytes: u64) -> usize {
     let words = bytes as f64 / 6.0;
@@ -112,11 +112,11 @@ impl TextSample {
     }
 
     fn keeps(&self, index: u64) -> bool {
-        // Hashed, because every 2^k-th line could fall in step with a pattern of the corpus.
+        // Select by hash, because every 2^k-th line could coincide with a pattern of the corpus.
         mix(index + 1).trailing_zeros() >= self.thinning
     }
 
-    /// The bytes of all lines offered, kept or not.
+    /// The total size of all lines offered, kept or not.
     pub fn bytes(&self) -> u64 {
         self.seen_bytes
     }
@@ -145,14 +145,14 @@ impl Tokenizer {
 }
 
 impl TokenizerPair {
-    /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
-    /// two: a MarianMT configuration has one id for `<pad>`, which is the last of either.
+    /// Trains on the text of both sides. Separate vocabularies get the same size, the smaller of
+    /// the two: a MarianMT configuration has one id for `<pad>`, which is the last of either.
     pub fn train(source: &TextSample, target: &TextSample, settings: &TokenizerSettings) -> Result<Self> {
         Self::train_with(source, target, settings, &[], false)
     }
 
-    /// Trains one vocabulary for all languages, with a token for each language that is written;
-    /// none of them is chosen yet.
+    /// Trains one vocabulary for all languages, with a token for each target language; none of them
+    /// is chosen yet.
     pub fn train_for_languages(
         source: &TextSample,
         target: &TextSample,
@@ -162,8 +162,8 @@ impl TokenizerPair {
         Self::train_with(source, target, settings, codes, false)
     }
 
-    /// The same for any number of languages that are written, none if the model is not told; with
-    /// `terms` also with the tokens around terms of the source.
+    /// The same for any number of target languages, none if there are no language tokens; with
+    /// `terms` also with term tokens for the source.
     pub fn train_with(
         source: &TextSample,
         target: &TextSample,
@@ -207,15 +207,15 @@ impl TokenizerPair {
     }
 }
 
-/// The pieces of a trained model before they get their ids.
+/// The pieces of a trained model before ids are assigned.
 enum Pieces {
-    /// Characters first, then products of merges in their order.
+    /// Characters first, then the results of merges in order.
     Bpe { pieces: Vec<String>, merges: Vec<(String, String)> },
-    /// By falling score.
+    /// In order of descending score.
     Unigram { pieces: Vec<(String, f64)> },
 }
 
-/// Learns pieces from the samples together.
+/// Learns pieces from all samples together.
 fn learn(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Pieces> {
     let size = match settings.size {
         None => vocabulary_size_for(samples.iter().map(|s| s.bytes()).sum()),
@@ -256,8 +256,7 @@ fn count_words(samples: &[&TextSample]) -> HashMap<String, u64> {
     words
 }
 
-/// The characters that get a piece: the most frequent, and of equally frequent ones the lower code
-/// points.
+/// The characters with their own pieces: the most frequent; ties go to the lower code points.
 fn alphabet(words: &HashMap<String, u64>, most: usize) -> BTreeSet<char> {
     let mut counts: BTreeMap<char, u64> = BTreeMap::new();
     for (word, count) in words {
@@ -271,8 +270,8 @@ fn alphabet(words: &HashMap<String, u64>, most: usize) -> BTreeSet<char> {
     counts.into_iter().map(|(character, _)| character).chain(['▁']).collect()
 }
 
-/// Words without characters outside the alphabet (they are cut there: what stands on both sides of
-/// a missing character are no neighbours), and without overlong ones.
+/// Splits words at characters outside the alphabet (what is on both sides of a missing character is
+/// not adjacent), and cuts overlong ones.
 fn cut_words(words: &HashMap<String, u64>, alphabet: &BTreeSet<char>) -> BTreeMap<String, u64> {
     let mut parts = BTreeMap::new();
     for (word, count) in words {
@@ -316,8 +315,7 @@ fn learn_unigram(words: BTreeMap<String, u64>, budget: usize) -> Result<Pieces> 
     let words =
         words.into_iter().map(|(word, count)| (word, count.min(u64::from(u32::MAX)) as u32)).collect();
     let mut model = Unigram::default();
-    // The trainer panics where a likelihood is not a number, which a tiny or strange text can bring
-    // about.
+    // The trainer panics if a likelihood is NaN, which a tiny or unusual text can cause.
     match catch_unwind(AssertUnwindSafe(|| trainer.do_train(words, &mut model))) {
         Ok(trained) => trained.map_err(failed)?,
         Err(_) => return Err(failed("the unigram trainer gave up on this text")),
@@ -328,9 +326,9 @@ fn learn_unigram(words: BTreeMap<String, u64>, budget: usize) -> Result<Pieces> 
     Ok(Pieces::Unigram { pieces })
 }
 
-/// The trainer gives characters that it pruned and must take back the scores m, m + 0.0001, … above
-/// the lowest score m, in the order of a randomly seeded hash table. The same scores are dealt out
-/// here in the order of the characters.
+/// The trainer assigns the scores m, m + 0.0001, … above the lowest score m to characters that it
+/// pruned and must restore, in the order of a randomly seeded hash table. This reassigns the same
+/// scores in the order of the characters.
 fn order_rare_characters(pieces: &mut [(String, f64)]) {
     let lowest = pieces.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
     pieces.sort_by(|a, b| a.0.cmp(&b.0));
@@ -353,7 +351,7 @@ fn order_rare_characters(pieces: &mut [(String, f64)]) {
 }
 
 impl Pieces {
-    /// Size of the vocabulary these pieces make.
+    /// The size of the vocabulary with these pieces.
     fn size(&self) -> usize {
         FIXED
             + match self {
@@ -362,7 +360,7 @@ impl Pieces {
             }
     }
 
-    /// Leaves out the last learned pieces until the vocabulary has `size`.
+    /// Removes the last learned pieces until the vocabulary has `size`.
     fn shrink(&mut self, size: usize) {
         let keep = size.saturating_sub(FIXED);
         match self {
@@ -372,7 +370,7 @@ impl Pieces {
                 merges.retain(|(a, b)| kept.contains(format!("{a}{b}").as_str()));
             }
             Pieces::Unigram { pieces } => {
-                // Characters go last: without them their words would fall to bytes.
+                // Remove characters last: without them, their words would be encoded as bytes.
                 let mut spare = pieces.len().saturating_sub(keep);
                 for i in (0..pieces.len()).rev() {
                     if spare > 0 && pieces[i].0.chars().nth(1).is_some() {
@@ -385,14 +383,14 @@ impl Pieces {
         }
     }
 
-    /// Adds tokens that no text becomes, which count towards the `size` of the vocabulary.
+    /// Adds tokens that text never produces, which count towards the `size` of the vocabulary.
     fn make_room(&mut self, size: usize, tokens: &[String]) {
         self.shrink(size.saturating_sub(tokens.len()));
         self.add_tokens(tokens);
     }
 
-    /// Adds tokens that no text becomes. In a BPE vocabulary nothing is merged to them; words are
-    /// cut at `<` and `>` before a unigram model sees them.
+    /// Adds tokens that text never produces. In a BPE vocabulary no merge results in them; words
+    /// are split at `<` and `>` before a unigram model sees them.
     fn add_tokens(&mut self, tokens: &[String]) {
         match self {
             Pieces::Bpe { pieces, .. } => pieces.extend(tokens.iter().cloned()),
@@ -421,8 +419,8 @@ impl Pieces {
             }
         };
         let whole: Value = tokenizer_json(model, pad);
-        // Through the reader once, for the layout that the Python library writes: pieces in the
-        // order of their ids.
+        // Pass it through the reader once, for the layout that the Python library writes: pieces in
+        // the order of their ids.
         let tokenizer = parse(&whole).map_err(failed)?;
         serde_json::to_string_pretty(&tokenizer).map_err(failed)
     }

@@ -1,4 +1,4 @@
-//! Phrases that translations must contain, as the tokens of a vocabulary.
+//! Phrases that translations must contain, as token sequences.
 
 use super::Translator;
 use crate::Result;
@@ -9,13 +9,13 @@ use std::collections::{HashMap, HashSet};
 /// A phrase that a translation must contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phrase {
-    /// How it may be spelt.
+    /// Its accepted spellings.
     pub spellings: Vec<String>,
-    /// Whether other words of the vocabulary with the same stem will do.
+    /// Whether other words of the vocabulary with the same stem are accepted.
     pub inflected: bool,
 }
 
-/// Other forms of a word that the search may choose from, at most.
+/// The maximum number of other forms of a word that the search may choose from.
 const FORMS: usize = 8;
 
 /// The words of a vocabulary that are one piece each, by their first three letters.
@@ -35,12 +35,13 @@ impl WholeWords {
         WholeWords(words)
     }
 
-    /// The forms of a word, those of like length first.
+    /// The forms of a word, those of similar length first.
     fn forms(&self, word: &str) -> impl Iterator<Item = u32> {
         let folded = fold(word);
         let capital = starts_with_capital(word);
         let alike = self.0.get(&beginning(&folded)).map_or(&[][..], Vec::as_slice);
-        // The search must be free to begin a sentence with it, but not to write a name small.
+        // The search may capitalise it at the beginning of a sentence, but must not lowercase a
+        // name.
         let mut found: Vec<&(String, u32)> = alike
             .iter()
             .filter(|(form, _)| share_stem(&fold(form), &folded) && (!capital || starts_with_capital(form)))
@@ -77,8 +78,8 @@ impl Translator {
         Ok(Constraint { forms })
     }
 
-    /// The tokens of a phrase behind something else: a word, or punctuation where no spaces part
-    /// words.
+    /// The tokens of a phrase inside a sentence: after a word, or after punctuation in scripts
+    /// without spaces.
     fn inside_of_a_sentence(&self, phrase: &str) -> Result<Option<Vec<u32>>> {
         let spaced = phrase.chars().next().is_none_or(is_spaced);
         let before = if spaced { "a" } else { "。" };

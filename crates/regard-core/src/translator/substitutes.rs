@@ -1,16 +1,15 @@
 //! Characters that a vocabulary lacks, and similar ones that it has.
 //!
 //! Small vocabularies have straight quotation marks and no typographic ones, and an unknown token
-//! may become anything in a translation. So the model reads the similar character, and where its
-//! translation has as many of those as the source has of the others, they are written as in the
-//! source.
+//! may become anything in a translation. So the model reads the similar character, and if its
+//! translation has as many of those as the source has of the originals, they are restored.
 
 use super::Candidate;
 use crate::languages::codes;
 use crate::text::Tokenizer;
 use std::borrow::Cow;
 
-/// Characters and what can stand for them.
+/// Characters and their substitutes.
 const SIMILAR: [(char, &str); 22] = [
     ('“', "\""),
     ('”', "\""),
@@ -36,7 +35,7 @@ const SIMILAR: [(char, &str); 22] = [
     ('∶', ":"),
 ];
 
-/// Languages that do not write “ and ” around a quotation.
+/// Languages that do not use “ and ” as quotation marks.
 const OTHER_QUOTES: [&str; 28] = [
     "be", "bg", "cs", "da", "de", "el", "et", "fi", "fr", "hr", "hu", "hy", "is", "ka", "lt", "lv", "mk",
     "nb", "nn", "no", "pl", "ro", "ru", "sk", "sl", "sr", "sv", "uk",
@@ -46,7 +45,7 @@ const OTHER_QUOTES: [&str; 28] = [
 #[derive(Debug)]
 pub(super) struct Substitutes {
     lacking: Vec<(char, &'static str)>,
-    /// Whether “ and ” are right in the target language, as far as it is known.
+    /// Whether “ and ” are right in the target language, if it is known.
     curly: bool,
 }
 
@@ -67,7 +66,7 @@ impl Substitutes {
         }
     }
 
-    /// What the model reads.
+    /// The text with substitutes, as the model reads it.
     pub(super) fn replace<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let similar = |c: char| self.lacking.iter().find(|(lacking, _)| *lacking == c).map(|(_, text)| *text);
         if self.lacking.is_empty() || text.is_ascii() || !text.contains(|c| similar(c).is_some()) {
@@ -83,7 +82,7 @@ impl Substitutes {
         Cow::Owned(replaced)
     }
 
-    /// Writes the marks of a translation as those of its source are written.
+    /// Restores the original marks of the source in a translation.
     pub(super) fn restore(&self, source: &str, candidate: &mut Candidate) {
         let lacks = |c: char| self.lacking.iter().any(|(lacking, _)| *lacking == c);
         if source.is_ascii() || !source.contains(lacks) {
@@ -145,7 +144,7 @@ mod tests {
         assert!(matches!(ascii.replace("Ça va \"bien\""), Cow::Borrowed(_)));
         let all = Substitutes::of_known(|_| true, None);
         assert!(matches!(all.replace("“It’s”"), Cow::Borrowed(_)));
-        // Where the similar one is lacking, too, nothing is gained.
+        // If the substitute is missing too, nothing is gained.
         let none = Substitutes::of_known(|text| text == "-", None);
         assert_eq!(none.replace("“a – b”"), "“a - b”");
     }

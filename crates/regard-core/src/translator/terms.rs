@@ -1,5 +1,5 @@
 //! The terms of lines: phrases that translations must contain, and translations that a model reads
-//! inside of its source.
+//! inside its source.
 
 use super::{Line, Part, Phrase, Translator, WatchLines};
 use crate::Result;
@@ -10,32 +10,32 @@ use std::ops::Range;
 /// A term of a line and its translation, for a model that is trained to read both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Where the term stands in the line, in bytes.
+    /// The byte range of the term in the line.
     pub range: Range<usize>,
     /// Its translation; the model may inflect it.
     pub target: String,
 }
 
-/// What is known of the terms of a line.
+/// The terms of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineTerms {
     /// Phrases that its translations must contain.
     pub phrases: Vec<Phrase>,
-    /// Translations of terms that the model reads with the line, in its order; left out by a model
-    /// that is not trained to ([`Translator::reads_terms`]).
+    /// Translations of terms that the model reads with the line, in order; ignored by a model that
+    /// is not trained for it ([`Translator::reads_terms`]).
     pub annotations: Vec<Annotation>,
 }
 
 impl Translator {
-    /// Whether the models are trained to read the translations of terms inside of their source.
+    /// Whether the models are trained to read translations of terms inside their source.
     pub fn reads_terms(&self) -> bool {
         self.model().tokenizers.terms().is_some()
     }
 
     /// [`Translator::translate_watched`] with the terms of each line; none for lines beyond the end
-    /// of the list, and for those that are longer than the model can read. A phrase that the
-    /// vocabulary cannot spell is left out, and so is an annotation that does not begin and end
-    /// between tokens. Beams are as wide as the phrases need.
+    /// of the list, and for those that are longer than the model's limit. Skips phrases that the
+    /// vocabulary cannot spell, and annotations that do not begin and end between tokens. Beams are
+    /// as wide as the phrases need.
     pub fn translate_with_terms<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
@@ -50,7 +50,8 @@ impl Translator {
         self.translate_constrained(lines, terms, &constraints, options, threads, watch)
     }
 
-    /// The parts of a line with the translations of its terms, if it has one part and they fit.
+    /// The parts of a line annotated with the translations of its terms, if it has one part and
+    /// they fit.
     pub(super) fn annotate(
         &self,
         mut parts: Vec<Part>,
@@ -78,7 +79,7 @@ impl Translator {
         Ok(parts)
     }
 
-    /// How many of the tokens of a line stand before a byte of it, if one begins there.
+    /// The number of tokens before a byte offset of a line, if a token begins there.
     fn token_at(&self, line: &str, at: usize, ids: &[u32], options: &SearchOptions) -> Result<Option<usize>> {
         let Some(text) = line.get(..at) else { return Ok(None) };
         let text = self.source().prepare(&self.readable(text, options));

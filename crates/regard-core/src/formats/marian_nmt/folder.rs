@@ -1,4 +1,4 @@
-//! Which files of a folder are a Marian or Firefox model.
+//! Identifies the files of a Marian or Firefox model in a folder.
 
 use super::yaml::{self, Yaml};
 use crate::formats::Languages;
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What Firefox publishes beside a model.
+/// The metadata that Firefox publishes with a model.
 const METADATA: &str = "metadata.json";
-/// The endings of vocabularies, of which SentencePiece models come first.
+/// The extensions of vocabularies, SentencePiece models first.
 const VOCABULARIES: [&str; 4] = [".spm", ".yml", ".yaml", ".json"];
 
 /// The files of a model.
@@ -23,13 +23,13 @@ pub struct MarianFolder {
     pub source_vocabulary: PathBuf,
     /// The vocabulary of the target, which may be the same file: a joint vocabulary.
     pub target_vocabulary: PathBuf,
-    /// `source.spm` and `target.spm`, which cut text into the pieces of a vocabulary in YAML.
+    /// `source.spm` and `target.spm`, which split text into the pieces of a vocabulary in YAML.
     pub segmenters: Option<(PathBuf, PathBuf)>,
     /// The lexical shortlist, if there is one.
     pub shortlist: Option<PathBuf>,
     /// From `metadata.json` or the names of the files.
     pub languages: Languages,
-    /// The search that the decoder's configuration asks for, as far as it says.
+    /// The search settings in the decoder's configuration.
     pub search: MarianSearch,
 }
 
@@ -38,15 +38,15 @@ pub struct MarianFolder {
 pub struct MarianSearch {
     /// `beam-size`
     pub beam: Option<usize>,
-    /// `normalize`: the power of the length that a score is divided by.
+    /// `normalize`: the exponent of the length penalty.
     pub length_penalty: Option<f32>,
     /// `max-length-factor`
     pub max_length_factor: Option<f32>,
-    /// `allow-unk`: whether the unknown token can come out.
+    /// `allow-unk`: whether the unknown token can be generated.
     pub allow_unknown: bool,
 }
 
-/// The keys of a decoder's configuration that are read.
+/// The supported keys of a decoder's configuration.
 #[derive(Default)]
 struct Config {
     models: Vec<String>,
@@ -56,7 +56,7 @@ struct Config {
 }
 
 impl MarianSearch {
-    /// Reads one key, if it is one of these. An error says what would be accepted.
+    /// Reads one key, if it is supported. An error says what is accepted.
     fn set(&mut self, key: &str, value: &str) -> std::result::Result<(), String> {
         let wrong = |expected: &str| format!("{key}: {value}; {expected}");
         let number = || value.parse::<f32>().ok().filter(|x| x.is_finite() && *x >= 0.0);
@@ -87,7 +87,7 @@ impl MarianSearch {
     }
 }
 
-/// What `metadata.json` says about languages.
+/// The languages in `metadata.json`.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -95,8 +95,8 @@ struct Metadata {
     target_language: Option<String>,
 }
 
-/// The name and the text of the file that says from which language to which a model translates;
-/// nothing if that is not known.
+/// The name and the text of a file that states the languages of a model; `None` if they are
+/// unknown.
 pub(crate) fn metadata_file(languages: &Languages) -> Option<(&'static str, String)> {
     let Languages { source: Some(source), target: Some(target) } = languages.clone() else { return None };
     let metadata = Metadata { source_language: Some(source), target_language: Some(target) };
@@ -128,8 +128,8 @@ fn is_vocabulary(name: &str) -> bool {
     prefixes.iter().any(|prefix| name.starts_with(prefix)) && VOCABULARIES.iter().any(|e| name.ends_with(e))
 }
 
-/// The files of a folder by their names without `.gz` and `.zst`; of a file that is there twice,
-/// the one that is not compressed.
+/// The files of a folder by their names without `.gz` and `.zst`; if a file exists twice, the
+/// uncompressed one.
 struct Files<'a> {
     folder: &'a Path,
     names: BTreeMap<String, PathBuf>,
@@ -164,13 +164,13 @@ impl MarianFolder {
         }))
     }
 
-    /// Whether both sides have one vocabulary.
+    /// Whether both sides share a vocabulary.
     pub fn is_joint(&self) -> bool {
         self.source_vocabulary == self.target_vocabulary
     }
 }
 
-/// A file's name without the ending of a compressed file.
+/// A file name without the extension of a compressed file.
 pub(super) fn file_name(path: &Path) -> &str {
     without_ending(path.file_name().and_then(|name| name.to_str()).unwrap_or_default())
 }
@@ -200,7 +200,7 @@ impl<'a> Files<'a> {
         Error::file(self.folder, message)
     }
 
-    /// The only file whose name fits, if there is one.
+    /// The only file with a matching name, if there is one.
     fn only(&self, what: &str, fits: impl Fn(&str) -> bool) -> Result<Option<NamedFile>> {
         let found: Vec<_> = self.names.iter().filter(|(name, _)| fits(name)).collect();
         match found[..] {
@@ -213,9 +213,9 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// A file that the configuration names, which lies in the folder.
+    /// A file in the folder that the configuration names.
     fn named(&self, name: &str, key: &str) -> Result<NamedFile> {
-        // Configurations often have the paths of the machine that trained.
+        // Configurations often have the paths of the machine that trained the model.
         let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let name = without_ending(last);
         let path = self.names.get(name);
@@ -232,7 +232,7 @@ impl<'a> Files<'a> {
                 || name.ends_with(".decoder.yml")
                 || name.starts_with("config.") && name.ends_with(".yml")
         };
-        // Several mean that none of them is preferred.
+        // With several configurations, use none of them.
         let Ok(Some((_, path))) = self.only("configuration", is_config) else { return Ok(Config::default()) };
         let bytes = FileBytes::open(&path)?;
         let text = std::str::from_utf8(bytes.bytes()).map_err(|_| Error::file(&path, "is not UTF-8 text"))?;
@@ -301,7 +301,7 @@ impl<'a> Files<'a> {
         Ok((joint.clone(), joint))
     }
 
-    /// The only vocabulary whose name fits, SentencePiece models before others.
+    /// The only vocabulary with a matching name, SentencePiece models first.
     fn vocabulary(&self, fits: impl Fn(&str) -> bool) -> Result<Option<NamedFile>> {
         for ending in VOCABULARIES {
             let found = self.only("vocabulary", |name| fits(name) && name.ends_with(ending))?;
@@ -322,8 +322,8 @@ impl<'a> Files<'a> {
 }
 
 /// The languages in the name of a model, such as `model.enpt.intgemm.alphas.bin`: four letters
-/// between dots, which the name of another file must have too, because `model.base.npz` is of no
-/// language.
+/// between dots, which must also occur in the name of another file, because `model.base.npz` names
+/// no languages.
 fn languages_of(model: &str, others: &[&str]) -> Languages {
     let is_pair = |part: &&str| part.len() == 4 && part.bytes().all(|b| b.is_ascii_lowercase());
     let also = |part: &&str| others.iter().any(|other| other.split('.').any(|p| p == *part));

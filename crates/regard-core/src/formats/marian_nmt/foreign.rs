@@ -1,4 +1,4 @@
-//! Marian's folders as one of the formats of other programs.
+//! Marian's folders as one of the supported foreign formats.
 
 use super::model::MarianModel;
 use crate::decode::Values;

@@ -1,11 +1,11 @@
-//! The readers of Marian's files on bytes of any kind; a panic is a finding.
+//! Runs the readers of Marian's files on arbitrary bytes; a panic is a bug.
 
 use super::items::{self, data_bytes, elements};
 use super::{LexicalShortlist, MarianOptions, MarianVocabulary};
 use crate::formats::compressed::most_unpacked;
 
-/// A `.bin` or `.npz` file: every item lies in the file or among what was inflated, with as many
-/// bytes as its shape needs.
+/// A `.bin` or `.npz` file: every item lies in the file or in the inflated data, with as many bytes
+/// as its shape needs.
 pub(crate) fn model(file: &[u8]) {
     let most = most_unpacked(file.len());
     let Ok(parsed) = items::parse(file, most) else { return };
@@ -18,7 +18,7 @@ pub(crate) fn model(file: &[u8]) {
     }
 }
 
-/// A `lex*.bin` file, in which words of every kind are looked up.
+/// A `lex*.bin` file; looks up various words.
 pub(crate) fn shortlist(file: &[u8]) {
     let Ok(list) = LexicalShortlist::read(file) else { return };
     let mut words = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn shortlist(file: &[u8]) {
     assert_eq!(LexicalShortlist::read(&written).as_ref(), Ok(&list));
 }
 
-/// Any text as options and as a vocabulary.
+/// Arbitrary text as options and as a vocabulary.
 pub(crate) fn yaml(file: &[u8]) {
     let Ok(text) = std::str::from_utf8(file) else { return };
     let _ = MarianOptions::parse(text);

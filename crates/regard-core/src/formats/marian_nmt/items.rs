@@ -1,4 +1,4 @@
-//! The named arrays of a model file, whichever format it has.
+//! The named arrays of a model file, in either format.
 
 use super::{MarianOptions, bin, npz};
 use crate::formats::compressed::FileBytes;
@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 /// The item that holds the options.
 pub const OPTIONS: &str = "special:model.yml";
-/// What follows a matrix's name in the name of its inputs' multiplier.
+/// The suffix of the name of a matrix's input multiplier.
 const INPUT_MULTIPLIER: &str = "_QuantMultA";
-/// The matrix that has no name in the engine: the transposed output matrix.
+/// The name that the engine uses for the transposed output matrix.
 const UNNAMED: &str = "none";
-/// What the names of an output matrix of its own begin with.
+/// The prefix of the name of an untied output matrix.
 const OUTPUT: &str = "decoder_ff_logit_out_W";
-/// What the names of embeddings contain; they are the only 8-bit matrices that are not stored
+/// The names of embeddings contain this; they are the only 8-bit matrices that are not stored
 /// transposed.
 const EMBEDDING: &str = "Wemb";
 
-/// The bytes of an item with this many elements, without padding. A matrix of 8-bit integers,
-/// `intgemm8`, ends with the one multiplier for all of them.
+/// The size of an item with this many elements in bytes, without padding. A matrix of 8-bit
+/// integers, `intgemm8`, ends with its multiplier.
 pub(super) fn data_bytes(dtype: DType, elements: usize) -> Option<usize> {
     match dtype {
         DType::Int8 => elements.checked_add(4),
@@ -32,7 +32,7 @@ pub(super) fn data_bytes(dtype: DType, elements: usize) -> Option<usize> {
     }
 }
 
-/// Marian's name of a type. Its `int8` are the bytes of a text.
+/// Marian's name of a type. Its `int8` items are the bytes of a text.
 pub(super) fn type_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "float32",
@@ -48,23 +48,23 @@ pub(super) fn elements(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n))
 }
 
-/// Whether an 8-bit item is stored in the shape that it declares.
+/// Whether an 8-bit item is stored in its declared shape.
 pub(super) fn is_embedding(name: &str) -> bool {
     name.contains(EMBEDDING)
 }
 
-/// Where an item is.
+/// The location of an item.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) shape: Vec<usize>,
     pub(super) dtype: DType,
-    /// Its data without padding, checked to lie in the file, or among what was inflated.
+    /// Its data without padding, checked to lie in the file or in the inflated data.
     pub(super) range: Range<usize>,
     pub(super) inflated: bool,
 }
 
-/// An 8-bit item is a matrix whose multiplier can be divided by.
+/// Checks that an 8-bit item is a matrix with a valid multiplier.
 pub(super) fn check_entry(entry: &Entry, bytes: &[u8]) -> std::result::Result<(), String> {
     let Entry { name, shape, dtype, range, .. } = entry;
     if *dtype != DType::Int8 {
@@ -87,7 +87,7 @@ pub(super) fn check_entry(entry: &Entry, bytes: &[u8]) -> std::result::Result<()
     }
 }
 
-/// The number behind an 8-bit matrix.
+/// The multiplier after the data of an 8-bit matrix.
 fn multiplier(data: &[u8]) -> Option<f32> {
     data.last_chunk().map(|bytes| f32::from_le_bytes(*bytes))
 }
@@ -99,20 +99,20 @@ pub(super) struct ParsedItems {
     pub(super) inflated: Vec<u8>,
 }
 
-/// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts
-/// may unpack to `most` bytes.
+/// Reads the bytes of a model file that is not compressed as a whole; its compressed parts may
+/// unpack to `most` bytes.
 pub(super) fn parse(file: &[u8], most: u64) -> std::result::Result<ParsedItems, String> {
     if file.starts_with(b"PK") {
         return npz::read(file, most);
     }
     match file.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
-        // Versions are small numbers; other files begin otherwise.
+        // Versions are small numbers, unlike the first bytes of other files.
         Some(0..=255) => Ok(ParsedItems { entries: bin::read(file)?, inflated: Vec::new() }),
         _ => Err(format!("{} bytes that are neither Marian's .bin nor .npz", file.len())),
     }
 }
 
-/// A model file in memory, all of whose items have been checked to lie in it.
+/// A model file in memory, all of whose items are checked to lie in it.
 #[derive(Debug)]
 pub struct ItemFile {
     path: PathBuf,
@@ -159,7 +159,7 @@ impl ItemFile {
         Item { path: &self.path, name, shape, dtype: *dtype, offset: range.start, data, file }
     }
 
-    /// Lets the system take back the memory of all items but some, as long as they are not read.
+    /// Lets the system reclaim the memory of all items except some, until they are read again.
     pub(super) fn release(&self, keep: impl Fn(&Item<'_>) -> bool) {
         let FileBytes::Mapped(file) = &self.bytes else { return };
         for item in self.items().filter(|item| item.file.is_some() && !keep(item)) {
@@ -167,12 +167,12 @@ impl ItemFile {
         }
     }
 
-    /// The item of that name.
+    /// The item with this name.
     pub fn get(&self, name: &str) -> Option<Item<'_>> {
         self.places.get(name).map(|&i| self.item(&self.entries[i]))
     }
 
-    /// The item of that name, which must be there.
+    /// The item with this name, which is required.
     pub fn need(&self, name: &str) -> Result<Item<'_>> {
         self.get(name).ok_or_else(|| Error::file(&self.path, format!("item {name} is missing")))
     }
@@ -183,8 +183,8 @@ impl ItemFile {
         MarianOptions::parse(text).map_err(|message| Error::file(&self.path, format!("{OPTIONS}: {message}")))
     }
 
-    /// The fixed multiplier of the inputs of the matmul with a matrix, if the file has one
-    /// (`alphas`). The output matrix, embeddings or not, is known under two names.
+    /// The fixed multiplier of the inputs of a matrix, if the file has one (`alphas`). The output
+    /// matrix, tied or not, has two names.
     pub fn input_multiplier(&self, matrix: &str) -> Result<Option<f32>> {
         let own = format!("{matrix}{INPUT_MULTIPLIER}");
         let unnamed = format!("{UNNAMED}{INPUT_MULTIPLIER}");
@@ -204,16 +204,16 @@ pub struct Item<'a> {
     path: &'a Path,
     /// Its name.
     pub name: &'a str,
-    /// Its shape; that of an 8-bit matrix before it was transposed, if it was.
+    /// Its shape; for an 8-bit matrix that is stored transposed, the shape before.
     pub shape: &'a [usize],
     /// The format of its data: `F32`, `F16`, `Int8` with a multiplier, or `U8`, the bytes of a
     /// text.
     pub dtype: DType,
-    /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an
+    /// The offset of its data in bytes, in the unpacked file (or in the inflated members of an
     /// archive).
     pub offset: usize,
     data: &'a [u8],
-    /// The file, if the data is in it and it is mapped.
+    /// The file, if it is mapped and contains the data.
     file: Option<&'a Arc<Mapped>>,
 }
 
@@ -232,14 +232,14 @@ impl<'a> Item<'a> {
         std::str::from_utf8(&self.data[..end]).map_err(|_| self.wrong("is not UTF-8 text"))
     }
 
-    /// Its numbers in rows of the declared shape; those in 8 bits divided by their multiplier.
+    /// Its values in rows of the declared shape; 8-bit ones divided by their multiplier.
     pub fn floats(&self) -> Result<Vec<f32>> {
         let floats: Vec<f32> = match self.dtype {
             DType::F32 => self.data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
             DType::F16 => self.data.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect(),
             DType::Int8 => {
                 let matrix = self.int8()?;
-                // As Marian does it: one reciprocal, then products.
+                // Multiply by the reciprocal, as Marian does.
                 let step = 1.0 / matrix.multiplier;
                 let value = |i: usize| f32::from(matrix.values[i]) * step;
                 let (rows, columns) = (matrix.rows, matrix.columns);
@@ -261,22 +261,21 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Its integers as they are stored, with the multiplier.
+    /// Its integers as stored, with the multiplier.
     pub fn int8(&self) -> Result<Int8Matrix> {
         let mut values = Vec::new();
         let (rows, multiplier) = self.append_int8(&mut values)?;
         Ok(Int8Matrix { rows, columns: values.len() / rows, values, multiplier })
     }
 
-    /// Appends its integers as they are stored. Returns how many rows there are, and the
-    /// multiplier.
+    /// Appends its integers as stored. Returns the number of rows, and the multiplier.
     pub(super) fn append_int8(&self, to: &mut Vec<i8>) -> Result<(usize, f32)> {
         let found = self.check_int8()?;
         to.extend(self.data[..self.shape[0] * self.shape[1]].iter().map(|&byte| byte.cast_signed()));
         Ok(found)
     }
 
-    /// The rows and the multiplier of a matrix of integers, all of which are possible.
+    /// The rows and the multiplier of a matrix of integers, after checking its values.
     pub(super) fn check_int8(&self) -> Result<(usize, f32)> {
         let (DType::Int8, &[first, second], Some(multiplier)) =
             (self.dtype, self.shape, multiplier(self.data))
@@ -293,7 +292,7 @@ impl<'a> Item<'a> {
         Ok((if is_embedding(self.name) { first } else { second }, multiplier))
     }
 
-    /// Its integers where they are in the file, if that is mapped; they have not been checked.
+    /// Its integers in the mapped file, if it is mapped; not checked.
     pub(super) fn mapped_int8(&self) -> Option<Int8Values> {
         let (DType::Int8, &[first, second]) = (self.dtype, self.shape) else { return None };
         let range = self.offset..self.offset + first * second;
@@ -301,16 +300,16 @@ impl<'a> Item<'a> {
     }
 }
 
-/// A matrix of 8-bit integers, row-major: a row for each output (or each word), a column for each
-/// input. A weight is about its integer divided by the multiplier.
+/// A row-major matrix of 8-bit integers: a row for each output (or each word), a column for each
+/// input. A weight is approximately its integer divided by the multiplier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Int8Matrix {
-    /// Outputs or words.
+    /// The number of outputs or words.
     pub rows: usize,
-    /// Inputs.
+    /// The number of inputs.
     pub columns: usize,
     /// From −127 to 127.
     pub values: Vec<i8>,
-    /// What weights were multiplied by.
+    /// The quantization multiplier of the weights.
     pub multiplier: f32,
 }

@@ -6,18 +6,18 @@
 //! (`.spm` files are read by `text::sentencepiece`), [`LexicalShortlist`] the `lex*.bin` files; all
 //! of them may be compressed (`formats/compressed.rs`). [`write_bin`] and [`write_npz`] write what
 //! [`float_items`] and [`int8_items`] make of weights.
-//! `tools/marian_reference.py` computes what follows in NumPy, and agrees with Marian 1.12.42 on
+//! `tools/marian_reference.py` implements the following in NumPy, and agrees with Marian 1.12.42 on
 //! the cases of `tools/goldens/marian_nmt.py` (greedy and beam search, every n-best list, scores to
 //! 6e-5).
 //!
 //! # Items
 //!
-//! `x` is a row, matmuls are `x · W`, so that an item of shape `[in, out]` is declared the other
-//! way round than a linear layer of PyTorch. [`Item::floats`] gives that declared shape; 8-bit
-//! matrices are *stored* transposed, and [`Item::int8`] gives them in the stored order, a row for
-//! each output. Only the names with `Wemb` are stored as declared, `[words, d]`, which is a row for
-//! each output too where they are the output matrix; `decoder_ff_logit_out_Wt`, declared alike, is
-//! stored as `[d, words]`. Biases and norms are `[1, n]`. Layers count from 1.
+//! `x` is a row and matmuls are `x · W`, so an item of shape `[in, out]` is declared the other way
+//! round than a linear layer of PyTorch. [`Item::floats`] returns that declared shape; 8-bit
+//! matrices are *stored* transposed, and [`Item::int8`] returns them in the stored order, with a
+//! row for each output. Only items with `Wemb` in their name are stored as declared, `[words, d]`,
+//! which is also a row for each output when they are the output matrix; `decoder_ff_logit_out_Wt`,
+//! declared alike, is stored as `[d, words]`. Biases and norms are `[1, n]`. Layers count from 1.
 //!
 //! | item | shape | what |
 //! |---|---|---|
@@ -39,9 +39,9 @@
 //! | `NAME_QuantMultA` | `[1, 1]` | fixed multiplier of the inputs of `NAME` ("alpha") |
 //! | `none_QuantMultA` | `[1, 1]` | that of the output layer; `Wemb_QuantMultA` is it, quantized |
 //!
-//! With [`NormPlace::Pre`] a norm's name ends in `_pre` (`encoder_l1_self_Wo_ln_scale_pre`), and
-//! that of the SSRU is `decoder_lN_rnn_ln_{scale,bias}_pre`, without `_ffn`. With `norm_embeddings`
-//! there are `encoder_emb_ln_{scale,bias}_pre` and the decoder's, with `norm_top`
+//! With [`NormPlace::Pre`] the name of a norm ends with `_pre` (`encoder_l1_self_Wo_ln_scale_pre`),
+//! and that of the SSRU is `decoder_lN_rnn_ln_{scale,bias}_pre`, without `_ffn`. With
+//! `norm_embeddings` there are `encoder_emb_ln_{scale,bias}_pre` and the decoder's, with `norm_top`
 //! `encoder_top_ln_{scale,bias}` and the decoder's.
 //!
 //! # What is computed
@@ -72,34 +72,34 @@
 //!
 //! # Search
 //!
-//! `</s>` ends a sentence, on the source side too; nothing stands before it. `<unk>` never comes.
-//! In the browsers' vocabularies they are 0 and 1, which the `.spm` file says. Marian's beam takes
-//! the best `k` of all continuations, where `k` is the number of hypotheses that are still open
-//! (all of one hypothesis in the first step); those that end with `</s>` are set aside, and it goes
-//! on until none is open, or until they have ⌈`max-length-factor` · source tokens⌉ tokens (ends
-//! count on both sides): then the open ones count as finished without an end. A score is the sum of
-//! the log-probabilities divided by the number of tokens, with the end if there is one, to the
-//! power of `normalize`.
+//! `</s>` ends a sentence, on the source side too; sentences have no start token. `<unk>` is never
+//! generated. In the browsers' vocabularies these are 0 and 1, as the `.spm` file states. Marian's
+//! beam takes the best `k` of all continuations, where `k` is the number of open hypotheses (all
+//! continuations of one hypothesis in the first step); those that end with `</s>` leave the beam,
+//! and it continues until none is open, or until they have ⌈`max-length-factor` · source tokens⌉
+//! tokens (ends count on both sides): then the open ones count as finished without an end. A score
+//! is the sum of the log-probabilities divided by the number of tokens, including the end if there
+//! is one, to the power of `normalize`.
 //!
 //! # Integers
 //!
 //! An input `x` is multiplied by its multiplier `a` (without alphas 127 / the largest magnitude of
-//! the whole input matrix), rounded to even and clamped to ±127. With `q` the integers of `x` and
-//! `w` those of a row of weights whose multiplier is `m`, Bergamot computes in f32, without fused
-//! multiply-add,
+//! the whole input matrix), rounded to the nearest integer, ties to even, and clamped to ±127. With
+//! `q` the integers of `x` and `w` those of a row of weights with multiplier `m`, Bergamot computes
+//! in f32, without FMA,
 //!
 //! ```text
 //! (Σ (q + 127)·w) · (1 / (a·m))  +  (Σ w · (−((127/a)·(127/m)) / 127) + bias)
 //! ```
 //!
 //! where both sums are exact integers on CPUs with VNNI. The order matters: a result that rounds
-//! otherwise changes an integer of the next matmul, and after a few layers nearly all of them
-//! differ in places. On 60 lines of FLORES, of which Bergamot splits 7 into sentences elsewhere,
-//! the reference has 51 lines of Bergamot's in this order and 38 with `Σ q·w / (a·m) + bias`; in
-//! f32, with the same weights, all 53.
+//! differently changes an integer of the next matmul, and after a few layers nearly all matmuls
+//! differ in places. On 60 lines of FLORES, 7 of which Bergamot splits into sentences at other
+//! places, the reference agrees with Bergamot on 51 lines in this order and on 38 with `Σ q·w /
+//! (a·m) + bias`; in f32, with the same weights, on all 53.
 //!
-//! Bergamot treats the output layer the same way, but looks embeddings up in f32. Its shortlist is
-//! made for all sentences of a batch, so that a sentence's translation may depend on its neighbours
+//! Bergamot treats the output layer the same way, but looks embeddings up in f32. Its shortlist
+//! covers all sentences of a batch, so a sentence's translation may depend on its neighbours
 //! ([`Shortlist::words`]).
 //!
 //! [`DecoderKind::Attention`]: crate::model::DecoderKind::Attention

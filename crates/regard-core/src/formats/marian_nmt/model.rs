@@ -1,5 +1,5 @@
-//! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names,
-//! its tokenizers.
+//! Converts a folder of Marian or Firefox to our model: its configuration, its weights under our
+//! names, its tokenizers.
 
 use super::items::is_embedding;
 use super::{Item, ItemFile, LexicalShortlist, MarianFolder, MarianOptions, MarianVocabulary};
@@ -15,17 +15,17 @@ use std::sync::Arc;
 
 /// ε of Marian's layer norms.
 pub(crate) const EPSILON: f32 = 1e-6;
-/// Tokens after which the browsers' engine breaks a sentence.
+/// The number of tokens after which the browsers' engine splits a sentence.
 const BROWSER_LONGEST: usize = 128;
-/// Tokens that other models read at once.
+/// The maximum number of source tokens of other models.
 const LONGEST: usize = 512;
-/// What vocabularies are padded to a multiple of. A lexical shortlist may have been made without
+/// Vocabularies are padded to a multiple of this. A lexical shortlist may have been made without
 /// the padding of a model, or with more of it.
 const PADDED: usize = 8;
 /// The bias of the logits.
 const OUTPUT_BIAS: &str = "decoder_ff_logit_out_b";
 
-/// The files of a model, opened.
+/// The opened files of a model.
 #[derive(Debug)]
 pub(crate) struct MarianModel {
     folder: MarianFolder,
@@ -54,7 +54,7 @@ impl MarianModel {
         self.file.items().any(|item| item.dtype == DType::Int8)
     }
 
-    /// The size of the file of weights, unpacked.
+    /// The size of the weights file, unpacked.
     pub(crate) fn bytes(&self) -> usize {
         self.file.bytes()
     }
@@ -62,14 +62,14 @@ impl MarianModel {
     /// The layers.
     pub(crate) fn transformer(&self) -> Result<Transformer> {
         let transformer = Transformer::new(self.config.clone())?.with_output_bias(self.output_bias()?)?;
-        // Also that the file has all of it, before anything is made of its size.
+        // Check that the file has all parameters before allocating their size.
         for parameter in transformer.parameters() {
             self.blocks(parameter)?;
         }
         Ok(transformer)
     }
 
-    /// Everything but the weights, for these layers.
+    /// Everything except the weights, for these layers.
     pub(crate) fn model(&self, transformer: Transformer) -> Result<Model> {
         let tokenizers = self.tokenizers()?;
         let target = tokenizers.target();
@@ -101,7 +101,7 @@ impl MarianModel {
         }
         let item = self.file.need(OUTPUT_BIAS)?;
         check_shape(&item, &[1, self.options.target_vocabulary])?;
-        // Padding, which is ours, comes last.
+        // Padding, which is our own token, comes last.
         let mut bias = item.floats()?;
         bias.push(0.0);
         Ok(Some(bias))
@@ -109,7 +109,7 @@ impl MarianModel {
 
     fn shortlist(&self) -> Result<Option<Arc<Shortlist>>> {
         let vocabularies = (self.config.source_vocabulary, self.config.target_vocabulary);
-        // Padding is ours.
+        // Padding is our own token.
         let read = |path: &PathBuf| read_shortlist(path, vocabularies, 1, self.folder.is_joint());
         self.folder.shortlist.as_ref().map(read).transpose()
     }
@@ -145,7 +145,7 @@ impl MarianModel {
             }
         };
         for (path, tokenizer, size) in [(source, pair.source(), sizes.0), (target, pair.target(), sizes.1)] {
-            // Ours has padding behind the last.
+            // Our vocabulary has padding after the last piece.
             if tokenizer.size() != size + 1 {
                 let has = tokenizer.size() - 1;
                 let message = format!("the vocabulary has {has} pieces, but the model {size} (dim-vocabs)");
@@ -155,14 +155,14 @@ impl MarianModel {
         Ok(pair)
     }
 
-    /// The ids of the target that its vocabulary has no piece for, which must never come.
+    /// The target ids without a piece in the vocabulary, which must never be generated.
     fn unnamed(&self, target: &Tokenizer) -> impl Iterator<Item = u32> {
-        // A SentencePiece model has a piece for each.
+        // A SentencePiece model has a piece for each id.
         let ids = if is_spm(&self.folder.target_vocabulary) { 0..0 } else { 0..target.size() as u32 };
         ids.filter(|&id| target.piece(id).is_none_or(|piece| piece == PieceList::placeholder(id)))
     }
 
-    /// The numbers of a parameter.
+    /// The values of a parameter.
     pub(crate) fn floats(&self, parameter: &Parameter) -> Result<Vec<f32>> {
         let mut values = Vec::with_capacity(parameter.param.len);
         for block in self.blocks(parameter)? {
@@ -177,12 +177,12 @@ impl MarianModel {
                 }
             }
         }
-        // Padding, which is ours, is the last row of a vocabulary and zero.
+        // Padding, which is our own token, is the last row of a vocabulary and zero.
         values.resize(parameter.param.len, 0.0);
         Ok(values)
     }
 
-    /// The numbers of a parameter as they are stored.
+    /// The values of a parameter as stored.
     pub(crate) fn values(&self, parameter: &Parameter) -> Result<Values<'static>> {
         let blocks = self.blocks(parameter)?;
         if blocks.iter().any(|block| block.item.dtype != DType::Int8) {
@@ -193,7 +193,7 @@ impl MarianModel {
         let mut multipliers = Vec::with_capacity(rows);
         let mut values = Vec::new();
         let mapped = match &blocks[..] {
-            // Most of the rows are never looked at: they stay in the file.
+            // Most rows are never read: leave them in the file.
             [block] if parameter.role == Role::Vocabulary && block.has_stored_rows() => {
                 block.item.mapped_int8()
             }
@@ -216,13 +216,13 @@ impl MarianModel {
             };
             multipliers.resize(multipliers.len() + rows, multiplier);
         }
-        // Padding, which is ours, is the last row of a vocabulary.
+        // Padding, which is our own token, is the last row of a vocabulary.
         multipliers.resize(rows, multipliers.last().copied().unwrap_or(1.0));
         let values = mapped.unwrap_or(Int8Values::Owned(values));
         Ok(Values::FixedInt8 { values, multipliers, input_multiplier })
     }
 
-    /// Lets the system take back the memory of the weights that were copied.
+    /// Lets the system reclaim the memory of the weights that were copied.
     pub(crate) fn release(&self) {
         self.file.release(|item| item.dtype == DType::Int8 && is_embedding(item.name));
     }
@@ -246,8 +246,8 @@ impl MarianModel {
         Ok(multipliers.first().copied().flatten())
     }
 
-    /// The items that the rows of a parameter are in, one after another, checked to be there in
-    /// their shapes.
+    /// The items with the rows of a parameter, in order, after checking that they exist with the
+    /// right shapes.
     fn blocks(&self, parameter: &Parameter) -> Result<Vec<Block<'_>>> {
         let [rows, columns] = parameter.shape;
         let names = item_names(&parameter.name, self.options.norm);
@@ -258,7 +258,7 @@ impl MarianModel {
         let is_vocabulary = parameter.role == Role::Vocabulary;
         let block = |name: &String| {
             if is_vocabulary {
-                // Padding is ours.
+                // Padding is our own token.
                 return self.vocabulary(name, rows - 1);
             }
             let item = self.file.need(name)?;
@@ -273,7 +273,7 @@ impl MarianModel {
         names.iter().map(block).collect()
     }
 
-    /// A matrix of words, which old models store transposed.
+    /// A vocabulary matrix, which old models store transposed.
     fn vocabulary(&self, name: &str, words: usize) -> Result<Block<'_>> {
         let d = self.config.d_model;
         if let Some(old) = name.strip_suffix('t').filter(|_| self.file.get(name).is_none())
@@ -288,7 +288,7 @@ impl MarianModel {
     }
 }
 
-/// One of the items that a parameter is made of.
+/// One of the items of a parameter.
 struct Block<'a> {
     item: Item<'a>,
     /// Whether a column of the item is a row of the parameter.
@@ -296,8 +296,8 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Whether the rows of the parameter are the rows in which an 8-bit item is stored. They are
-    /// not in an output matrix of its own: declared as `[words, d]`, it is stored as `[d, words]`.
+    /// Whether the rows of the parameter are the stored rows of an 8-bit item. They are not for an
+    /// untied output matrix: declared as `[words, d]`, it is stored as `[d, words]`.
     fn has_stored_rows(&self) -> bool {
         self.transposed != is_embedding(self.item.name)
     }
@@ -350,7 +350,7 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
         decoder: options.decoder,
         ..ModelConfig::default()
     };
-    // A file that says it is larger than it is must not make us allocate.
+    // A file that claims to be larger than it is must not make us allocate.
     let layers = config.encoder_layers.max(config.decoder_layers);
     if layers > file.items().count() {
         return refuse(&format!("enc-depth or dec-depth: {layers} layers need more items than there are"));
@@ -359,7 +359,7 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
     Ok(config)
 }
 
-/// Marian's names of the items that our parameter is made of, in the order of its rows.
+/// Marian's names of the items of our parameter, in the order of its rows.
 pub(crate) fn item_names(ours: &str, norm: NormPlace) -> Vec<String> {
     match ours {
         "embeddings" => return vec!["Wemb".into()],
@@ -408,8 +408,8 @@ pub(crate) fn item_names(ours: &str, norm: NormPlace) -> Vec<String> {
     }
 }
 
-/// Reads a `lex*.bin` file for vocabularies of this many words, of which the last `unlisted` are
-/// not the file's.
+/// Reads a `lex*.bin` file for vocabularies of these sizes, of which the last `unlisted` words are
+/// not in the file.
 pub(crate) fn read_shortlist(
     path: &Path,
     vocabularies: (usize, usize),

@@ -1,9 +1,9 @@
-//! Marian's `.npz` files: a zip archive of NumPy arrays, `NAME.npy` each, with the options as an
+//! Marian's `.npz` files: a zip archive of NumPy arrays, each `NAME.npy`, with the options as an
 //! array of bytes.
 //!
-//! Marian stores its members as they are; `numpy.savez_compressed` deflates them. A deflated member
-//! may unpack to the size that the directory says, and all of them to what any compressed file of
-//! the size that the archive takes on disk may. Every member's checksum is verified.
+//! Marian stores its members uncompressed; `numpy.savez_compressed` deflates them. A deflated
+//! member may unpack to the size in the directory, and all of them together to the limit for any
+//! compressed file with the size of the archive on disk. Every member's checksum is verified.
 
 use super::items::{Entry, ParsedItems, data_bytes, elements, type_name};
 use crate::DType;
@@ -11,11 +11,11 @@ use crate::formats::tensor::MOST_DIMENSIONS;
 use crate::formats::zip::{self, Packing, check_crc, inflate};
 use std::collections::HashSet;
 
-/// The ending of a member's name.
+/// The extension of a member.
 const ENDING: &str = ".npy";
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// The arrays of a file, all checked to lie in it or inflated, to `most` bytes together.
+/// The arrays of a file, checked to lie in it or inflated, to at most `most` bytes together.
 pub(super) fn read(file: &[u8], most: u64) -> Result<ParsedItems, String> {
     let mut parsed = ParsedItems { entries: Vec::new(), inflated: Vec::new() };
     let mut seen = HashSet::new();
@@ -47,7 +47,7 @@ pub(super) fn read(file: &[u8], most: u64) -> Result<ParsedItems, String> {
     Ok(parsed)
 }
 
-/// The type and shape of a `.npy` array, and where its data begins.
+/// The type and shape of a `.npy` array, and the offset of its data.
 fn array(bytes: &[u8]) -> Result<(DType, Vec<usize>, usize), String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("is not a NumPy array")?;
     let cut = "is cut off in its header";
@@ -65,7 +65,7 @@ fn array(bytes: &[u8]) -> Result<(DType, Vec<usize>, usize), String> {
         let (name, has) = (type_name(dtype), bytes.len() - data);
         return Err(format!("of type {name} and shape {shape:?} has {has} bytes of data"));
     }
-    // A vector is a row, as Marian reads it.
+    // A vector is a row, as in Marian.
     let shape = if let [n] = shape[..]
         && dtype != DType::U8
     {
@@ -76,7 +76,7 @@ fn array(bytes: &[u8]) -> Result<(DType, Vec<usize>, usize), String> {
     Ok((dtype, shape, data))
 }
 
-/// The type and shape out of `{'descr': '<f4', 'fortran_order': False, 'shape': (32, 16), }`.
+/// Parses the type and shape in `{'descr': '<f4', 'fortran_order': False, 'shape': (32, 16), }`.
 fn describe(header: &str) -> Result<(DType, Vec<usize>), String> {
     let after = |key: &str| {
         let (_, rest) = header.split_once(&format!("'{key}'"))?;

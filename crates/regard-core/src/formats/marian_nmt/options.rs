@@ -1,8 +1,8 @@
-//! `special:model.yml`: the options that Marian stores with a model, as far as they make the
+//! `special:model.yml`: the options that Marian stores with a model, as far as they determine the
 //! architecture.
 //!
-//! A key whose value asks for something that is not supported here is refused by name, and so is a
-//! key that is not known, unless it is switched off (`false`, `0`, empty).
+//! A key with an unsupported value is rejected by name, and so is an unknown key, unless it is
+//! switched off (`false`, `0`, empty).
 
 use super::yaml::{self, Yaml};
 use crate::model::{DecoderKind, NormPlace, Tying};
@@ -12,9 +12,9 @@ use std::collections::HashMap;
 /// The architecture of a Marian transformer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarianOptions {
-    /// `dim-vocabs`: words of the source.
+    /// `dim-vocabs`: the number of source words.
     pub source_vocabulary: usize,
-    /// `dim-vocabs`: words of the target.
+    /// `dim-vocabs`: the number of target words.
     pub target_vocabulary: usize,
     /// `dim-emb`: the width of the model.
     pub d_model: usize,
@@ -32,8 +32,8 @@ pub struct MarianOptions {
     pub activation: Activation,
     /// `transformer-decoder-autoreg` and `dec-cell`.
     pub decoder: DecoderKind,
-    /// `transformer-preprocess` and `transformer-postprocess`: `dan` behind a sub-layer is
-    /// [`NormPlace::Post`], `n` before it and `da` behind it [`NormPlace::Pre`].
+    /// `transformer-preprocess` and `transformer-postprocess`: `dan` after a sub-layer is
+    /// [`NormPlace::Post`], `n` before it and `da` after it [`NormPlace::Pre`].
     pub norm: NormPlace,
     /// `transformer-postprocess-emb` has an `n`: embeddings are normalized
     /// (`…_emb_ln_{scale,bias}_pre`).
@@ -45,17 +45,17 @@ pub struct MarianOptions {
     /// `tied-embeddings-src` [`Tying::Embeddings`] (`Wemb` and `decoder_ff_logit_out_Wt`), both
     /// together or `tied-embeddings-all` [`Tying::ThreeWay`] (`Wemb`), neither [`Tying::None`].
     pub tying: Tying,
-    /// Not `output-omit-bias`: there is a `decoder_ff_logit_out_b`.
+    /// The opposite of `output-omit-bias`: there is a `decoder_ff_logit_out_b`.
     pub output_bias: bool,
-    /// `transformer-train-position-embeddings`. Marian's transformer looks at another key, so that
-    /// most such models have no item `Wpos` and use sinusoids all the same; `Wpos` decides.
+    /// `transformer-train-position-embeddings`. Marian's transformer reads another key, so most
+    /// such models have no item `Wpos` and use sinusoids all the same; `Wpos` decides.
     pub trained_positions: bool,
     /// The version of Marian that wrote the model.
     pub version: String,
 }
 
-/// Keys that say nothing about a transformer, whatever their values: other model types, training,
-/// other decoders.
+/// Keys that do not affect a transformer, whatever their values: other model types, training, other
+/// decoders.
 const IGNORED: [&str; 18] = [
     "bert-train-type-embeddings",
     "bert-type-vocab-size",
@@ -77,8 +77,7 @@ const IGNORED: [&str; 18] = [
     "transformer-guided-alignment-layer",
 ];
 
-/// Keys that must have one of these values, if they are there: the first is what the others stand
-/// for.
+/// Keys that must have one of these values, if present: the others are synonyms of the first.
 const FIXED: [(&str, &[&str]); 4] = [
     ("transformer-ffn-depth", &["2"]),
     ("transformer-decoder-ffn-depth", &["2", "0"]),
@@ -86,12 +85,12 @@ const FIXED: [(&str, &[&str]); 4] = [
     ("transformer-attention-mask", &["default"]),
 ];
 
-/// No model is larger, and no product of two sizes overflows.
+/// An upper bound of model sizes, such that no product of two overflows.
 const LARGEST: usize = 1 << 24;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The keys that are left to look at.
+/// The keys that have not been read yet.
 struct Keys(HashMap<String, Yaml>);
 
 impl Keys {
@@ -143,8 +142,8 @@ fn is_off(value: &Yaml) -> bool {
     }
 }
 
-/// The operations of `transformer-preprocess` and its like, without dropout, which does nothing in
-/// a finished model.
+/// The operations of `transformer-preprocess` and similar keys, without dropout, which does nothing
+/// in a trained model.
 fn operations(text: &str) -> String {
     text.chars().filter(|&op| op != 'd').collect()
 }
@@ -276,7 +275,7 @@ fn norm(keys: &mut Keys) -> Result<NormPlace> {
     }
 }
 
-/// Whether there is a norm in a place that may have one.
+/// Whether there is a norm at an optional place.
 fn extra_norm(keys: &mut Keys, key: &str, default: &str) -> Result<bool> {
     let text = keys.text(key, default)?;
     match operations(&text).as_str() {
@@ -297,7 +296,7 @@ fn tying(keys: &mut Keys) -> Result<Tying> {
     })
 }
 
-/// Whatever was not looked at must be known to say nothing, or be switched off.
+/// Rejects remaining keys, unless they are known to be irrelevant or are switched off.
 fn refuse_the_rest(mut keys: Keys) -> Result<()> {
     for (key, allowed) in FIXED {
         if let Some(value) = keys.take(key)
@@ -308,7 +307,7 @@ fn refuse_the_rest(mut keys: Keys) -> Result<()> {
     }
     let mut rest: Vec<_> =
         keys.0.iter().filter(|(key, value)| !IGNORED.contains(&key.as_str()) && !is_off(value)).collect();
-    // The same message each time.
+    // Sort, so that the message is deterministic.
     rest.sort_by_key(|(key, _)| *key);
     match rest.first() {
         None => Ok(()),

@@ -1,17 +1,17 @@
-//! Which items a model has.
+//! The items of a model.
 
 use super::MarianOptions;
 use crate::model::{DecoderKind, NormPlace, Tying};
 
 /// The output bias.
 pub(super) const OUTPUT_BIAS: &str = "decoder_ff_logit_out_b";
-/// The output matrix that is not tied.
+/// The output matrix, if it is not tied.
 pub(super) const OUTPUT: &str = "decoder_ff_logit_out_Wt";
 
-/// Embeddings of the source that are not the target's too.
+/// The source embeddings, if they are not shared with the target.
 pub(super) const SOURCE_EMBEDDINGS: &str = "encoder_Wemb";
 
-/// Names and shapes while they are listed.
+/// Collects names and shapes.
 struct Listing<'a> {
     options: &'a MarianOptions,
     items: Vec<(String, [usize; 2])>,
@@ -46,7 +46,7 @@ impl MarianOptions {
         listing.items
     }
 
-    /// The name of the output matrix, which may be embeddings too.
+    /// The name of the output matrix, which may be the embeddings.
     pub fn output_matrix(&self) -> &'static str {
         match self.tying {
             Tying::ThreeWay => "Wemb",

@@ -1,10 +1,10 @@
 //! Rounding weights to integers so that the outputs change as little as possible.
 //!
-//! Rounding each weight to the nearest integer makes the smallest error of the weights, not of what
-//! a layer computes: its inputs are correlated, so the error of one weight can be made good by the
-//! others of its row. The weights of a row are rounded one after the other, and each is first moved
-//! by what the errors so far say (LDLQ of QuIP, Chee and others, 2023, which is what GPTQ
-//! computes): with `H = Σ x·xᵀ = (U + I)·D·(U + I)ᵀ`, `U` strictly upper triangular,
+//! Rounding each weight to the nearest integer minimises the error of the weights, not of the
+//! layer's output: its inputs are correlated, so the other weights of a row can compensate the
+//! error of one. The weights of a row are rounded one after the other, and each is first adjusted
+//! by the errors so far (LDLQ of QuIP, Chee et al., 2023, which is what GPTQ computes): with `H = Σ
+//! x·xᵀ = (U + I)·D·(U + I)ᵀ`, `U` strictly upper triangular,
 //!
 //! ```text
 //! q_j = round(w_j + Σ_{i<j} (w_i − q_i)·U_ij)
@@ -14,8 +14,8 @@
 
 use regard_kernels::{Accumulate, Isa, Mat, MatMut, matmul};
 
-/// What is added to the diagonal of `H`, as a share of its mean: inputs that the sample never saw
-/// together must not cancel each other.
+/// The damping added to the diagonal of `H`, as a share of its mean: inputs that never occur
+/// together in the sample must not cancel each other.
 const DAMPING: f64 = 0.01;
 
 /// The second moments `Σ x·xᵀ` of the inputs of a matrix, `[k, k]`.
@@ -30,15 +30,14 @@ impl Moments {
         Moments { k, sums: vec![0.0; k * k] }
     }
 
-    /// Adds inputs, `[rows, k]`.
+    /// Accumulates inputs, `[rows, k]`.
     pub(super) fn observe(&mut self, isa: Isa, inputs: &[f32]) {
         let x = Mat::new(inputs, inputs.len() / self.k.max(1), self.k);
         let to = MatMut::new(&mut self.sums, self.k, self.k);
         matmul(isa, to, x.t(), x, Accumulate::Add, 1);
     }
 
-    /// How errors are made good, if the inputs have as many numbers as the weights and were not all
-    /// zero.
+    /// How to compensate errors, if the inputs have the width of the weights and were not all zero.
     pub(super) fn feedback(&self, k: usize) -> Option<Feedback> {
         let mean =
             (0..self.k).map(|i| f64::from(self.sums[i * self.k + i])).sum::<f64>() / self.k.max(1) as f64;
@@ -46,7 +45,7 @@ impl Moments {
     }
 }
 
-/// `U`, transposed: row `j` has the `j` numbers `U_ij`, `i < j`.
+/// `U`, transposed: row `j` has the `j` elements `U_ij`, `i < j`.
 #[derive(Debug)]
 pub(super) struct Feedback {
     k: usize,
@@ -59,7 +58,8 @@ impl Feedback {
         (0..k).for_each(|i| h[i * k + i] += damping);
         let mut rows = vec![0.0f32; k * k];
         let mut u = vec![0.0f64; k];
-        // From the last column to the first: what is left above is the matrix without it.
+        // Eliminate from the last column to the first: the remaining matrix is the one without that
+        // column.
         for j in (0..k).rev() {
             let d = h[j * k + j].max(damping);
             for i in 0..j {
@@ -68,7 +68,7 @@ impl Feedback {
             }
             for i in 0..j {
                 let factor = d * u[i];
-                // Only what is on and above the diagonal is read.
+                // Only the upper triangle is read.
                 let row = &mut h[i * k..][i..j];
                 row.iter_mut().zip(&u[i..j]).for_each(|(h, u)| *h -= factor * u);
             }
@@ -76,7 +76,7 @@ impl Feedback {
         Feedback { k, rows }
     }
 
-    /// Rounds the weights of a row, of which `multiplier` makes integers from −127 to 127.
+    /// Rounds the weights of a row; `multiplier` scales them to integers from −127 to 127.
     pub(super) fn round(&self, weights: &[f32], multiplier: f32, to: &mut Vec<i8>) {
         let mut errors: Vec<f32> = Vec::with_capacity(self.k);
         for (j, &w) in weights.iter().enumerate() {
@@ -102,7 +102,7 @@ mod tests {
         (0..n).map(|i| Key::new(seed).normal(i as u32)).collect()
     }
 
-    /// Inputs of which each is half the one before.
+    /// Inputs, each of which is half the one before.
     fn inputs(rows: usize, k: usize) -> Vec<f32> {
         let mut x = random(rows * k, 1);
         for row in x.chunks_exact_mut(k) {
@@ -111,7 +111,7 @@ mod tests {
         x
     }
 
-    /// The mean square of what the outputs of a row are off.
+    /// The mean squared error of the outputs of a row.
     fn error(x: &[f32], w: &[f32], q: &[i8], multiplier: f32) -> f64 {
         let rows = x.chunks_exact(w.len());
         let off = |x: &[f32]| -> f64 {

@@ -1,32 +1,32 @@
-//! `lex*.bin`: the target words that each source word makes likely.
+//! `lex*.bin`: the likely target words for each source word.
 //!
-//! Six u64 (a magic number, a checksum of all that follows it, the number of words that always may
-//! come, the most words of a list, the numbers of offsets and of ids), the offsets of the source
-//! words' lists and the end of the last, u64 each, and the lists, u32 each.
+//! The file has six u64 (a magic number, a checksum of all that follows it, the number of words
+//! that are always allowed, the maximum length of a list, the numbers of offsets and of ids), the
+//! offsets of the source words' lists and the end of the last, u64 each, and the lists, u32 each.
 
 use crate::decode::Shortlist;
 use std::io::{self, Write};
 
 const MAGIC: u64 = 0xf11a_48d5_0134_17f5;
-/// The bytes of the six numbers.
+/// The size of the six numbers in bytes.
 const HEADER: usize = 48;
-/// The checksum covers what lies behind itself.
+/// The checksum covers what follows it.
 const UNCHECKED: usize = 16;
 
-/// A lexical shortlist as Marian and Bergamot use it.
+/// A lexical shortlist in the form of Marian and Bergamot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LexicalShortlist {
-    /// The first words of the target vocabulary, which always may come.
+    /// The number of words at the start of the target vocabulary that are always allowed.
     first: u32,
-    /// The most words of a source word's list when the file was made.
+    /// The maximum length of a list when the file was made.
     best: u32,
-    /// By source word, and the end of the last list.
+    /// Indexed by source word, plus the end of the last list.
     offsets: Vec<u32>,
     ids: Vec<u32>,
 }
 
 impl LexicalShortlist {
-    /// A shortlist of the `first` words and of a list for each source word.
+    /// A shortlist with the `first` words and a list for each source word.
     pub fn new(first: u32, best: u32, lists: &[Vec<u32>]) -> Self {
         let ends = lists.iter().scan(0u32, |end, list| {
             *end += list.len() as u32;
@@ -44,15 +44,15 @@ impl LexicalShortlist {
         LexicalShortlist { first, best, offsets, ids }
     }
 
-    /// The same as a shortlist of ours, for vocabularies of this many words: with one vocabulary
-    /// for both sides (`joint`), the words of the source may come too, as in Bergamot.
+    /// Converts it to our own shortlist, for vocabularies of these sizes: with one vocabulary for
+    /// both sides (`joint`), source words are allowed too, as in Bergamot.
     pub fn shortlist(self, vocabularies: (usize, usize), joint: bool) -> Shortlist {
         let offsets = self.offsets.iter().map(|&offset| offset as usize).collect();
         let first = u32::try_from(vocabularies.1).map_or(self.first, |words| self.first.min(words));
         Shortlist::new(vocabularies, 0..first, (offsets, self.ids), joint)
     }
 
-    /// Reads the bytes of a file, which is not compressed. An error names what is wrong and where.
+    /// Reads the bytes of an uncompressed file. An error says what is wrong and where.
     pub fn read(file: &[u8]) -> Result<Self, String> {
         let number = |at: usize| {
             let bytes = file.get(at..at.checked_add(8)?)?.first_chunk()?;
@@ -118,22 +118,22 @@ impl LexicalShortlist {
         to.write_all(&file)
     }
 
-    /// How many source words have lists.
+    /// The number of source words with lists.
     pub fn source_words(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The first words of the target vocabulary, which always may come.
+    /// The number of words at the start of the target vocabulary that are always allowed.
     pub fn first(&self) -> u32 {
         self.first
     }
 
-    /// The largest id of a list, which must be a word of the target vocabulary.
+    /// The largest id in the lists, which must be in the target vocabulary.
     pub fn largest_id(&self) -> Option<u32> {
         self.ids.iter().copied().max()
     }
 
-    /// The likely words of one source word, ascending; none for a word that the file does not know.
+    /// The likely words of one source word, ascending; empty for a word that is not in the file.
     pub fn list(&self, source: u32) -> &[u32] {
         let at = source as usize;
         match self.offsets.get(at..at + 2) {
@@ -143,7 +143,7 @@ impl LexicalShortlist {
     }
 }
 
-/// Marian's hash of the words of 64 bits behind the checksum; a last half word is left out.
+/// Marian's hash of the 64-bit words after the checksum; ignores a trailing half word.
 fn checksum(file: &[u8]) -> u64 {
     let (words, _) = file.get(UNCHECKED..).unwrap_or_default().as_chunks::<8>();
     words.iter().fold(0u64, |seed, word| {

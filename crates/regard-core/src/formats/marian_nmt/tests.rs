@@ -1,4 +1,4 @@
-//! Files that the writers make, and files of every broken kind.
+//! Tests on files from our writers, and on damaged files.
 
 mod export;
 mod folders;
@@ -10,7 +10,7 @@ use crate::DType;
 use std::path::Path;
 use std::{fs, io};
 
-/// The options of a published model, as far as they say something.
+/// The options of a published model, without irrelevant keys.
 const STUDENT: &str = "dec-cell: ssru\ndec-depth: 2\ndim-emb: 256\ndim-rnn: 1024\ndim-vocabs:\n  - 32000\n  - 32000\nenc-cell: gru\n\
     enc-depth: 6\ninput-types: []\nlayer-normalization: false\nlemma-dim-emb: 0\noutput-omit-bias: false\nright-left: false\n\
     tied-embeddings: false\ntied-embeddings-all: true\ntied-embeddings-src: false\ntransformer-decoder-autoreg: rnn\n\
@@ -53,7 +53,7 @@ fn open(bytes: &[u8]) -> crate::Result<ItemFile> {
     ItemFile::open(&path)
 }
 
-/// What is wrong with a file, without its path.
+/// The error for a file, without its path.
 fn refusal(bytes: &[u8]) -> String {
     let error = open(bytes).unwrap_err().to_string();
     error.split_once("model: ").expect("the file is named").1.to_owned()
@@ -62,7 +62,7 @@ fn refusal(bytes: &[u8]) -> String {
 #[test]
 fn a_bin_file_that_is_written_is_read() {
     let mut bytes = bin(&example());
-    // Published files have arbitrary bytes behind an 8-bit matrix.
+    // Published files have arbitrary bytes after an 8-bit matrix.
     let data = bytes.windows(4).position(|window| window == [1, 2, 3, 0xfc]).unwrap();
     assert_eq!(data % 256, 0);
     bytes[data + 10..data + 256].fill(0xab);
@@ -123,7 +123,7 @@ fn an_npz_file_that_is_written_is_read() {
     assert!(error.starts_with("item Wemb is a matrix of integers"), "{error}");
 }
 
-/// Made by NumPy: `savez_compressed` with f16 and f32 arrays and the bytes of a text.
+/// Created by NumPy: `savez_compressed` with f16 and f32 arrays and the bytes of a text.
 #[test]
 fn deflated_members_are_inflated() {
     let seed =
@@ -139,7 +139,7 @@ fn deflated_members_are_inflated() {
         (&[8, 8][..], vec![0.0, 1.0, 2.0, 3.0])
     );
     assert_eq!(file.need(OPTIONS).unwrap().text().unwrap(), "type: transformer\n");
-    // One bit of the packed data.
+    // Flip one bit of the packed data.
     let start = bytes.windows(8).position(|window| window == b"half.npy").unwrap();
     let mut damaged = bytes.clone();
     damaged[start + 40] ^= 4;
@@ -208,7 +208,7 @@ fn bin_files_that_lie_are_refused() {
 #[test]
 fn shapes_that_overflow_are_refused() {
     let file = bin(&[NewItem::floats("a", &[2, 2, 2, 2], vec![0.0; 16])]);
-    // Behind two numbers, a header and the name with its NUL.
+    // After two numbers, a header and the name with its NUL.
     let shape = 16 + 32 + 2;
     for n in [i32::MAX, -1, 0, i32::MIN] {
         let mut file = file.clone();
@@ -266,7 +266,7 @@ fn deflated_zeros(count: usize) -> Vec<u8> {
     let mut file = [&stored[..data], &packed[..], &stored[directory..]].concat();
     let moved = data + packed.len();
     let mut put = |at: usize, value: u32| file[at..at + 4].copy_from_slice(&value.to_le_bytes());
-    // Packed sizes, and where the directory begins.
+    // Packed sizes, and the offset of the directory.
     put(18, packed.len() as u32);
     put(moved + 20, packed.len() as u32);
     put(moved + stored.len() - directory - 6, moved as u32);
@@ -284,7 +284,8 @@ fn archives_that_unpack_to_too_much_are_refused() {
     let want = format!("but all items of an archive of {} bytes may unpack to {most}", file.len());
     assert!(message.starts_with("item a at byte 35 unpacks to 41943"), "{message}");
     assert!(message.ends_with(&want), "{message}");
-    // Compressed once more, an archive may unpack to no more than its size in that file allows.
+    // An archive that is compressed once more may not unpack to more than its compressed size
+    // allows.
     let file = deflated_zeros(270_000);
     assert_eq!(open(&file).unwrap().need("a").unwrap().shape, [1, 270_000]);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -329,7 +330,7 @@ fn compressed_files_are_opened() {
     assert_eq!(open(&zst).unwrap().items().count(), 6);
 }
 
-/// The seeds of the fuzz targets are what the writers make; REGARD_SEEDS=1 writes them.
+/// The seeds of the fuzz targets come from our writers; REGARD_SEEDS=1 writes them.
 #[test]
 fn seeds_are_files_of_the_writers() {
     let floats: Vec<NewItem> =

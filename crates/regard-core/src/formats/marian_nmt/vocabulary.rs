@@ -1,6 +1,5 @@
-//! Marian's own vocabularies: `piece: id` in YAML or JSON, or one piece per line. They know no
-//! subwords: a text is cut at spaces, and whatever made the pieces (SentencePiece, BPE) runs
-//! before.
+//! Marian's own vocabularies: `piece: id` in YAML or JSON, or one piece per line. They have no
+//! subword model: text is split at spaces, after SentencePiece or BPE has produced the pieces.
 
 use super::yaml::{self, Yaml};
 use crate::{Error, Result};
@@ -9,14 +8,14 @@ use std::path::Path;
 
 const EOS: &str = "</s>";
 const UNK: &str = "<unk>";
-/// What older toolkits call the pieces 0 and 1.
+/// The names of pieces 0 and 1 in older toolkits.
 const OLD_EOS: &str = "eos";
 const OLD_UNK: &str = "UNK";
 
 /// The pieces of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarianVocabulary {
-    /// By id; an id that the file does not name has an empty one.
+    /// By id; empty for an id that is not in the file.
     pieces: Vec<String>,
     ids: HashMap<String, u32>,
     eos: u32,
@@ -24,8 +23,8 @@ pub struct MarianVocabulary {
 }
 
 impl MarianVocabulary {
-    /// Reads the text of a file. `path` is for messages, and its ending tells YAML and JSON from
-    /// lines.
+    /// Reads the text of a file. `path` is for messages, and its extension distinguishes YAML and
+    /// JSON from lines.
     pub fn read(text: &str, path: &Path) -> Result<Self> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let name = crate::formats::compressed::without_ending(name);
@@ -37,8 +36,8 @@ impl MarianVocabulary {
     /// Reads `piece: id` pairs.
     pub fn from_yaml(text: &str) -> std::result::Result<Self, String> {
         let pairs = yaml::parse(text)?;
-        // Ids may have gaps, but no more than there are pieces: a number in the file is no reason
-        // to allocate.
+        // Ids may have gaps, but no more than there are pieces: a large number in the file must not
+        // cause a large allocation.
         let most = 2 * pairs.len() + 2;
         let mut found = Vec::with_capacity(pairs.len());
         for (piece, value) in pairs {
@@ -49,7 +48,7 @@ impl MarianVocabulary {
         Self::new(found, true)
     }
 
-    /// Reads one piece per line, the first of which is 0.
+    /// Reads one piece per line; the first has id 0.
     pub fn from_lines(text: &str) -> std::result::Result<Self, String> {
         let pieces = text.lines().map(|line| line.trim_end_matches('\r').to_owned());
         Self::new(pieces.zip(0..).collect(), false)
@@ -74,8 +73,8 @@ impl MarianVocabulary {
             }
             pieces[id] = piece;
         }
-        // As Marian looks for them: in YAML, ids 0 and 1 that are free or have the old names are
-        // the end and the unknown.
+        // As in Marian: in YAML, ids 0 and 1 are the end and the unknown token if they are unused
+        // or have the old names.
         let find = |name: &str, old: &str, id: u32| match pieces.get(id as usize) {
             Some(piece) if is_yaml && (piece.is_empty() || piece == old) => Ok(id),
             _ => ids.get(name).copied().ok_or_else(|| format!("there is no piece {name:?}")),
@@ -89,17 +88,17 @@ impl MarianVocabulary {
         self.pieces.len()
     }
 
-    /// The end of a sentence.
+    /// The end token.
     pub fn eos(&self) -> u32 {
         self.eos
     }
 
-    /// What stands for an unknown piece.
+    /// The unknown token.
     pub fn unk(&self) -> u32 {
         self.unk
     }
 
-    /// The id of a piece, or that of the unknown one.
+    /// The id of a piece, or that of the unknown token.
     pub fn id(&self, piece: &str) -> u32 {
         self.ids.get(piece).copied().unwrap_or(self.unk)
     }
@@ -131,7 +130,7 @@ mod tests {
         let path = Path::new("vocab.yml.gz");
         assert_eq!(MarianVocabulary::read("</s>: 0\n<unk>: 1\n", path).unwrap().size(), 2);
         assert_eq!(MarianVocabulary::read("</s>: 0\n</s>\n<unk>\n", Path::new("v.txt")).unwrap().eos(), 1);
-        // Ids 0 and 1 of older vocabularies, under their names or unnamed.
+        // Ids 0 and 1 of older vocabularies, with their old names or without a name.
         let old = MarianVocabulary::from_yaml("eos: 0\nUNK: 1\na: 2").unwrap();
         assert_eq!((old.eos(), old.unk()), (0, 1));
         let gaps = MarianVocabulary::from_yaml("a: 2\nb: 3").unwrap();

@@ -6,7 +6,7 @@ use crate::DType;
 use flate2::Crc;
 use std::io::{self, Write};
 
-/// An item to be written.
+/// An item to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewItem {
     /// Its name.
@@ -18,16 +18,16 @@ pub struct NewItem {
 /// The data of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewData {
-    /// Numbers in rows of this shape.
+    /// Values in rows of this shape.
     F32(Vec<usize>, Vec<f32>),
-    /// A matrix of integers, a row for each output or word. `.npz` files cannot hold it.
+    /// A matrix of integers, with a row for each output or word. `.npz` files cannot hold it.
     Int8(Int8Matrix),
-    /// Text, which gets its NUL here.
+    /// Text; the writer appends the NUL.
     Text(String),
 }
 
 impl NewItem {
-    /// Numbers in rows of a shape.
+    /// An item of values in rows of this shape.
     pub fn floats(name: &str, shape: &[usize], values: Vec<f32>) -> Self {
         NewItem { name: name.to_owned(), data: NewData::F32(shape.to_vec(), values) }
     }
@@ -40,8 +40,7 @@ impl NewItem {
         }
     }
 
-    /// The shape that the file declares: that of the matrix before it was transposed, except in
-    /// embeddings.
+    /// The declared shape: that of the matrix before it was transposed, except for embeddings.
     fn shape(&self) -> Vec<usize> {
         match &self.data {
             NewData::F32(shape, _) => shape.clone(),
@@ -65,8 +64,8 @@ impl NewItem {
     }
 }
 
-/// Writes a `.bin` file. Data of numbers is padded to multiples of 256 bytes, so that engines can
-/// map the file.
+/// Writes a `.bin` file. Numeric data is padded to multiples of 256 bytes, so that engines can map
+/// the file.
 pub fn write_bin(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     let padded = |item: &NewItem| {
         let mut bytes = item.bytes();
@@ -101,7 +100,7 @@ pub fn write_bin(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
             written += 4;
         }
     }
-    // Marian always leaves a gap, of a whole block if need be.
+    // Marian always leaves a gap, of a whole block if necessary.
     let gap = ((written + 8) / ALIGNMENT + 1) * ALIGNMENT - written - 8;
     number(to, gap)?;
     to.write_all(&vec![0; gap])?;
@@ -112,7 +111,7 @@ fn unwritable(item: &NewItem, problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("item {} {problem}", item.name))
 }
 
-/// Writes a `.npz` file with stored members, as Marian does.
+/// Writes a `.npz` file with uncompressed members, as Marian does.
 pub fn write_npz(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     let mut directory = Vec::new();
     let mut offset = 0;
@@ -149,11 +148,10 @@ pub fn write_npz(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[0, 0])
 }
 
-/// What the header of a member and its entry in the directory have in common, behind their first
-/// bytes.
+/// The fields that the header of a member and its directory entry have in common.
 fn common_header(crc: u32, size: u32, name: &str) -> [u8; 26] {
     let mut header = [0; 26];
-    // Version 2.0, stored, on the first day of 1980.
+    // Version 2.0, stored, dated the first day of 1980.
     header[0] = 20;
     header[8] = 0x21;
     header[10..14].copy_from_slice(&crc.to_le_bytes());

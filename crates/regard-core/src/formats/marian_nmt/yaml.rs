@@ -1,9 +1,9 @@
 //! The part of YAML that Marian's files use: mappings and lists in blocks, `[a, b]`, plain and
 //! quoted scalars, comments; and JSON.
 //!
-//! Our own reader of what `yaml-cpp` writes, rather than a crate: the files are flat, aliases and
-//! tags (which a crate would have to bound) do not occur, and no dependency is compiled for three
-//! kinds of files. What it does not know it refuses by line.
+//! This is our own reader for what `yaml-cpp` writes, rather than a crate: the files are flat,
+//! aliases and tags (which a crate would have to bound) do not occur, and no dependency is needed
+//! for three kinds of files. Unsupported syntax is rejected with its line number.
 
 /// A value of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ impl Yaml {
         }
     }
 
-    /// As it would stand in a message.
+    /// The value as shown in a message.
     pub(super) fn shown(&self) -> String {
         match self {
             Yaml::Scalar(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
@@ -36,7 +36,7 @@ impl Yaml {
     }
 }
 
-/// Blocks within blocks.
+/// The maximum nesting depth.
 const DEEPEST: usize = 8;
 
 type Result<T> = std::result::Result<T, String>;
@@ -87,7 +87,7 @@ impl Line<'_> {
     }
 }
 
-/// The lines that hold something.
+/// The non-empty lines.
 fn lines(text: &str) -> Result<Vec<Line<'_>>> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         self.lines.get(self.at).copied()
     }
 
-    /// The pairs of the lines that are indented so.
+    /// The pairs in the lines with this indentation.
     fn map(&mut self, indent: usize, depth: usize) -> Result<Vec<(String, Yaml)>> {
         let mut pairs = Vec::new();
         while let Some(line) = self.line().filter(|line| line.indent == indent) {
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         let empty = || Yaml::Scalar(String::new());
         let Some(line) = self.line() else { return Ok(empty()) };
         let is_list = line.text == "-" || line.text.starts_with("- ");
-        // The items of a list may stand as far left as its key.
+        // The items of a list may have the same indentation as its key.
         if line.indent < indent || (line.indent == indent && !is_list) {
             return Ok(empty());
         }
@@ -176,19 +176,19 @@ fn key(line: Line<'_>) -> Result<(String, &str)> {
         }
         return Ok((key, without_comment(rest.trim_start())));
     }
-    // A colon within a plain scalar has no space behind it.
+    // A colon within a plain scalar has no space after it.
     let at = line.text.find(": ").or_else(|| line.text.ends_with(':').then(|| line.text.len() - 1));
     let (key, rest) = at.map(|at| (&line.text[..at], &line.text[at + 1..])).ok_or_else(no_key)?;
     let key = plain(key.trim_end(), line)?;
     Ok((key, without_comment(rest.trim_start())))
 }
 
-/// Nothing, if there is only a comment.
+/// Empty, if there is only a comment.
 fn without_comment(rest: &str) -> &str {
     if rest.starts_with('#') { "" } else { rest }
 }
 
-/// A value that is whole on its line.
+/// A value that is complete on its line.
 fn inline(text: &str, line: Line<'_>) -> Result<Yaml> {
     let (value, rest) = if text.starts_with('[') {
         flow_list(text, line)?
@@ -206,7 +206,7 @@ fn inline(text: &str, line: Line<'_>) -> Result<Yaml> {
     Ok(value)
 }
 
-/// A scalar without quotes, which may not begin with a mark that means something else.
+/// An unquoted scalar, which may not begin with a character that has another meaning.
 fn plain(text: &str, line: Line<'_>) -> Result<String> {
     if text.starts_with(['&', '*', '!', '|', '>', '%', '@', '`', '{', '?']) && text != "?" {
         return Err(
@@ -241,7 +241,7 @@ fn flow_list<'a>(text: &'a str, line: Line<'_>) -> Result<(Yaml, &'a str)> {
     }
 }
 
-/// A scalar in quotes and what follows it.
+/// A quoted scalar and what follows it.
 fn quoted<'a>(text: &'a str, line: Line<'_>) -> Result<(String, &'a str)> {
     let no_end = || line.wrong("has a quote without its end");
     let mut value = String::new();

@@ -1,4 +1,4 @@
-//! Programs that are not run, and pickles that are broken.
+//! Tests that programs are not run, and of damaged pickles.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn nothing_is_run_and_everything_unknown_is_named() {
         refusal(system),
         "the pickle at its byte 2: it refers to \"os.system\", which no table of tensors needs; nothing of it was run"
     );
-    // The same by the names on the stack, and what hides behind torch.
+    // The same with names on the stack, and with functions inside torch.
     for (pickle, name) in [
         (&b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93."[..], "builtins.eval"),
         (b"\x80\x02ctorch\nload\n.", "torch.load"),
@@ -23,10 +23,10 @@ fn nothing_is_run_and_everything_unknown_is_named() {
     ] {
         assert!(refusal(pickle).contains(&format!("it refers to {name:?}")), "{}", refusal(pickle));
     }
-    // Long and odd names do not fill the screen.
+    // Long and unusual names do not fill the screen.
     let long = [b"c", "x\u{1b}[2J".repeat(500).as_bytes(), b"\ny\n."].concat();
     assert!(refusal(&long).len() < 900 && !refusal(&long).contains('\u{1b}'));
-    // Instructions that make objects by other ways.
+    // Instructions that create objects in other ways.
     for code in [b'i', b'o', 0x81, 0x92, 0x82, b'P', b'2', b'F', b'I', b'L', b'S', b'V', 0x8f, 0x96, 0xff, 0]
     {
         let error = refusal(&[0x80, 2, b'(', code, 1, 1, 1, 1, b'.']);
@@ -71,10 +71,10 @@ fn what_makes_no_sense_is_refused() {
 fn a_pickle_without_end_has_one() {
     let endless = b"N".repeat(MOST_INSTRUCTIONS + 5);
     assert!(refusal(&endless).ends_with("this is not a table of tensors"));
-    // A list that holds itself is no trouble: nothing follows references.
+    // A list that contains itself is harmless: nothing follows references.
     let circle = Pickle::read(b"]q\x00h\x00a.").unwrap();
     assert!(matches!(circle.root(), Value::Sequence(items) if items.len() == 1));
-    // Ten tuples, each of ten times the last: values are shared, not copied.
+    // Ten tuples, each with ten times the previous one: values are shared, not copied.
     let mut nested = b"N".to_vec();
     for level in 0..10 {
         nested.extend([b'q', level, b'(']);

@@ -1,4 +1,4 @@
-//! Files as they should be, and files of every broken kind.
+//! Tests on valid files and on damaged ones.
 
 use super::*;
 use crate::formats::weights::Weights;
@@ -8,7 +8,7 @@ fn open(path: &Path) -> Result<Weights> {
     Weights::open_file(path, read)
 }
 
-/// A file of this header, with a correct length before it, and `data` bytes of zero.
+/// A file with this header, preceded by its correct length, and `data` zero bytes.
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
@@ -66,7 +66,7 @@ fn damaged_numbers_are_neither_written_nor_read() {
     assert!(error.ends_with("tensor w holds 70000, which is too large for f16; use bf16 or f32"), "{error}");
     let error = save(&[1.0, f32::NAN], DType::F32).unwrap_err();
     assert!(error.ends_with("tensor w holds NaN at 1: a model like this is not saved"), "{error}");
-    // The file before is untouched.
+    // The previous file is untouched.
     assert_eq!(open(&path).unwrap().dtypes().into_values().sum::<usize>(), 2);
 
     let mut bytes = fs::read(&path).unwrap();
@@ -128,8 +128,8 @@ fn a_file_cut_off_anywhere_is_refused() {
         refusal(&longer),
         "the tensors take 12 bytes, but the file has 13 for them: it is cut off or damaged"
     );
-    // Any one byte of the header may be wrong: an error or not, but no panic and no range outside
-    // the file.
+    // Change any single byte of the header: an error or not, but no panic and no range outside the
+    // file.
     for at in 0..bytes.len() - 12 {
         for value in [0, b'"', b'9', b'-', b'{', b']', 0xff] {
             let mut broken = bytes.clone();
@@ -201,7 +201,7 @@ fn tensors_that_lie_are_refused() {
     }
 }
 
-/// Eight tensors, each of a size that exists, whose sum does not.
+/// Eight tensors of valid sizes, whose sum overflows.
 #[test]
 fn offsets_whose_sum_overflows_are_refused() {
     let size = (1u64 << 61) - 1;

@@ -1,4 +1,5 @@
-//! Files of torch.save as they are (goldens by tools/goldens/torch_files.py), made up, and broken.
+//! Tests on files of torch.save (goldens from tools/goldens/torch_files.py), on synthetic and on
+//! damaged ones.
 
 use super::*;
 use crate::formats::weights::Weights;
@@ -58,7 +59,7 @@ fn a_file_cut_off_anywhere_is_refused() {
     assert_eq!(read(b"").unwrap_err(), "0 bytes that are not a torch.save file, or a truncated one");
 }
 
-/// Any one byte may be wrong: an error or not, but no panic and no range outside the file.
+/// Changing any single byte gives an error or not, but no panic and no range outside the file.
 #[test]
 fn a_wrong_byte_does_no_harm() {
     for name in VIEWS {
@@ -99,7 +100,7 @@ fn table(size: i64, view: &[u8], offset: i64, shape: &[i64], strides: &[i64]) ->
     [b"\x80\x02}", &text("w")[..], b"ctorch._utils\n_rebuild_tensor_v2\n", &arguments, b"Rs."].concat()
 }
 
-/// A file of the older form with one storage of this many floats.
+/// A file in the older format with one storage of this many floats.
 fn older(table: &[u8], numbers: u64) -> Vec<u8> {
     let mut file = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.".to_vec();
     file.extend(table);
@@ -108,7 +109,7 @@ fn older(table: &[u8], numbers: u64) -> Vec<u8> {
     file
 }
 
-/// An archive of stored entries; large sizes are in the fields for them if `large`.
+/// An archive of uncompressed entries; with `large`, sizes are in the zip64 fields.
 fn archive(entries: &[(&str, &[u8])], large: bool) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for (name, bytes) in entries {
@@ -188,7 +189,7 @@ fn a_part_of_a_storage_is_a_storage() {
     let file = older(&table(6, &view, 1, &[2], &[1]), 6);
     let found = &read(&file).unwrap()["w"];
     assert_eq!(file[found.range.clone()], floats(5)[12..20]);
-    // Beyond the part, though within the storage.
+    // Outside the view, though within the storage.
     let error = read(&older(&table(6, &view, 2, &[2], &[1]), 6)).unwrap_err();
     assert_eq!(error, "tensor w reaches beyond its storage, which has 3 numbers");
     let beyond = tuple(&[text("part"), int(4), int(3)]);
@@ -303,7 +304,7 @@ fn archives_that_lie_are_refused() {
     assert_eq!(put(end + 12, &[0xff; 4]), cut);
     assert_eq!(put(end + 16, &[0xff; 4]), cut);
     assert_eq!(put(end + 20, &[1]), cut);
-    // A comment behind the end is allowed.
+    // A comment after the end is allowed.
     let mut commented = file.clone();
     commented[end + 20] = 5;
     commented.extend(b"hello");

@@ -4,7 +4,8 @@ use crate::model::{ModelConfig, Preset};
 const SENTENCE: [&str; 8] = ["▁the", "▁cat", "▁sat", ",", "▁and", "▁the", "▁dog", "</s>"];
 const N: usize = SENTENCE.len();
 
-/// Rows that hold `share` at the cells that `picks` names, the rest spread over what can be seen.
+/// Rows with `share` of the weight in the cells that `picks` selects, the rest spread over the
+/// visible cells.
 fn weights(
     rows: usize,
     columns: usize,
@@ -116,7 +117,7 @@ fn short_and_broken_input() {
     assert_eq!(hint.pattern, HeadPattern::Short);
     let error = describe_head(AttentionKind::Cross, &[1.0; 3], &pieces, &pieces).unwrap_err().to_string();
     assert_eq!(error, "describing a head: 3 weights for 2 rows of 2 columns");
-    // Numbers that are not finite have no pattern, and no panic.
+    // Non-finite weights have no pattern, and cause no panic.
     let nan = vec![f32::NAN; N * N];
     let hint = describe_head(AttentionKind::Encoder, &nan, &SENTENCE, &SENTENCE).unwrap();
     assert_eq!(hint.pattern, HeadPattern::Mixed);

@@ -1,19 +1,19 @@
-//! Convolutions over neighbouring tokens.
+//! Convolutions over adjacent tokens.
 
 use super::residual_norm::sub_layer;
 use super::{LinearLayer, NormLayer};
 use crate::model::{Executor, NormPlace};
 
-/// A convolution over neighbouring tokens, with its activation and projection.
+/// A convolution over adjacent tokens, with its activation and projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvolutionLayer {
-    /// How many tokens it sees at once, its own in their middle.
+    /// The kernel width in tokens, centred on the token itself.
     pub width: usize,
-    /// How far they are apart.
+    /// The distance between these tokens.
     pub dilation: usize,
-    /// Over all of them side by side.
+    /// Applied to the concatenated tokens.
     pub kernel: LinearLayer,
-    /// Back to the width of the model.
+    /// The projection back to the width of the model.
     pub out: LinearLayer,
     /// The norm of the sub-layer.
     pub norm: NormLayer,
@@ -28,7 +28,7 @@ impl ConvolutionLayer {
         })
     }
 
-    /// The convolution around each token, without the projection of the output.
+    /// The convolution around each token, without the output projection.
     pub fn features<E: Executor>(&self, e: &mut E, x: E::Tensor) -> E::Tensor {
         let around = e.unfold(x, self);
         e.activated(around, &self.kernel)

@@ -6,15 +6,15 @@ use crate::model::{Executor, Param};
 /// The embedding of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddingLayer {
-    /// Whose tokens it embeds.
+    /// The side whose tokens it embeds.
     pub side: Side,
     /// `[v, d]`
     pub table: Param,
     /// Learned positions.
     pub positions: Option<Param>,
-    /// From token and position, side by side, back to the width of the model.
+    /// The projection from concatenated token and position vectors back to the width of the model.
     pub joined: Option<LinearLayer>,
-    /// The norm behind it, if it has one.
+    /// The norm after it, if any.
     pub norm: Option<NormLayer>,
 }
 

@@ -7,12 +7,11 @@ use crate::model::{Executor, NormPlace};
 /// The position-wise feed-forward layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedForwardLayer {
-    /// To the inner width, with the activation; what comes out of `up` is multiplied by it, if
-    /// there is one.
+    /// To the inner width, with the activation; if present, the output of `up` is multiplied by it.
     pub gate: Option<LinearLayer>,
     /// To the inner width, with the activation unless there is a gate.
     pub up: LinearLayer,
-    /// Back to the width of the model.
+    /// The projection back to the width of the model.
     pub down: LinearLayer,
     /// The norm of the sub-layer.
     pub norm: NormLayer,

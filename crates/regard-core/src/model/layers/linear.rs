@@ -7,7 +7,7 @@ use crate::model::Param;
 pub struct LinearLayer {
     /// W
     pub weight: Param,
-    /// b, if it has one.
+    /// b, optional.
     pub bias: Option<Param>,
     /// The rows of W.
     pub outputs: usize,

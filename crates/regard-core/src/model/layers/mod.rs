@@ -1,4 +1,4 @@
-//! The layers: where their weights lie, and what each computes, over whatever executes it.
+//! The layers: where their weights are, and what each computes on any executor.
 
 mod convolution;
 mod embedding;
@@ -19,8 +19,8 @@ pub use residual_norm::NormLayer;
 /// The two sides of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What the encoder reads.
+    /// The input of the encoder.
     Source,
-    /// What the decoder reads.
+    /// The input of the decoder.
     Target,
 }

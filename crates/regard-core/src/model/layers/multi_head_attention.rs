@@ -1,5 +1,5 @@
 //! Multi-head attention (section 3.2.2): the projections of queries, keys, values and outputs. The
-//! scaled dot products between them are the executor's.
+//! executor computes the scaled dot products between them.
 
 use super::residual_norm::sub_layer;
 use super::{LinearLayer, NormLayer};
@@ -19,25 +19,25 @@ pub struct HeadShape {
 }
 
 impl HeadShape {
-    /// Width of all queries, and of all keys.
+    /// The total width of all queries, and of all keys.
     pub fn keys(self) -> usize {
         self.heads * self.d_k
     }
 
-    /// Width of all values.
+    /// The total width of all values.
     pub fn values(self) -> usize {
         self.heads * self.d_v
     }
 }
 
-/// What is learned about the distance between query and key.
+/// Learned relative positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelativePositions {
     /// Vectors that are added to the keys.
     Vectors {
         /// `[2 · reach + 1, d_k]`, shared by the heads.
         table: Param,
-        /// The longest distance told apart.
+        /// The longest distance with a vector of its own.
         reach: usize,
     },
     /// Numbers that are added to the scores, the same in all layers of a stack.
@@ -52,11 +52,11 @@ pub enum RelativePositions {
 /// Self-attention with its projections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelfAttentionLayer {
-    /// Counted through the stack.
+    /// The index in the stack.
     pub layer: usize,
     /// Queries, keys and values side by side.
     pub qkv: LinearLayer,
-    /// Back to the width of the model.
+    /// The projection back to the width of the model.
     pub out: LinearLayer,
     /// The norm of the sub-layer.
     pub norm: NormLayer,
@@ -70,13 +70,13 @@ pub struct SelfAttentionLayer {
 /// output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrossAttentionLayer {
-    /// Counted through the stack.
+    /// The index in the stack.
     pub layer: usize,
     /// Queries.
     pub q: LinearLayer,
     /// Keys and values side by side.
     pub kv: LinearLayer,
-    /// Back to the width of the model.
+    /// The projection back to the width of the model.
     pub out: LinearLayer,
     /// The norm of the sub-layer.
     pub norm: NormLayer,
@@ -94,7 +94,7 @@ impl SelfAttentionLayer {
 }
 
 impl CrossAttentionLayer {
-    /// The sub-layer with its residual connection and its norm; `memory` is what is looked at.
+    /// The sub-layer with its residual connection and its norm; `memory` is what it attends to.
     pub fn run<E: Executor>(
         &self,
         e: &mut E,

@@ -4,8 +4,8 @@ use super::residual_norm::sub_layer;
 use super::{LinearLayer, NormLayer};
 use crate::model::{Executor, NormPlace, Param};
 
-/// The recurrent weights of a unit, from its state to its gates (reset, update, candidate):
-/// `U [3·h, h]`, `b [3·h]`.
+/// The recurrent weights of a GRU, from its state to its gates (reset, update, candidate): `U [3·h,
+/// h]`, `b [3·h]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentCell {
     /// U
@@ -21,26 +21,26 @@ impl RecurrentCell {
     }
 }
 
-/// A gated recurrent unit with its projections.
+/// A gated recurrent unit (GRU) with its projections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentLayer {
-    /// The input weights, from the tokens to the gates, of all directions side by side.
+    /// The input weights, from the tokens to the gates, with all directions side by side.
     pub input: LinearLayer,
     /// The recurrent weights, read from the beginning.
     pub forward: RecurrentCell,
     /// The same, read from the end.
     pub backward: Option<RecurrentCell>,
-    /// Back to the width of the model.
+    /// The projection back to the width of the model.
     pub out: LinearLayer,
     /// The norm of the sub-layer.
     pub norm: NormLayer,
 }
 
-/// A simpler simple recurrent unit (Kim et al., 2019): `f = σ(W_f·h + b_f)`,
-/// `c ← f∘c + (1 − f)∘(W·h)`, and its output is `relu(c)`.
+/// A simpler simple recurrent unit (SSRU; Kim et al., 2019): `f = σ(W_f·h + b_f)`, `c ← f∘c + (1 −
+/// f)∘(W·h)`, and its output is `relu(c)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SsruLayer {
-    /// Counted through the stack.
+    /// The index in the stack.
     pub layer: usize,
     /// W, without a bias.
     pub candidate: LinearLayer,
@@ -59,7 +59,7 @@ impl RecurrentLayer {
         })
     }
 
-    /// The states of the unit after each token, without the projection of the output.
+    /// The states of the unit after each token, without the output projection.
     pub fn states<E: Executor>(&self, e: &mut E, x: E::Tensor) -> E::Tensor {
         let gates = e.linear(x, &self.input);
         e.recurrent(gates, self)

@@ -2,7 +2,7 @@
 
 use crate::model::{Executor, NormPlace, Param};
 
-/// γ and β; without a β it is an RMS norm.
+/// γ and β; an RMS norm has no β.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormLayer {
     /// γ
@@ -11,7 +11,7 @@ pub struct NormLayer {
     pub beta: Option<Param>,
 }
 
-/// A sub-layer with its residual connection and its norm, before or behind.
+/// A sub-layer with its residual connection and its norm, before or after it.
 pub(super) fn sub_layer<E: Executor>(
     e: &mut E,
     x: E::Tensor,

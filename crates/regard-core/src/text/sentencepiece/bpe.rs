@@ -1,5 +1,5 @@
-//! Byte-pair encoding: of all pairs of neighbours that make a piece, the one with the highest score
-//! is joined first, of equal ones the leftmost.
+//! Byte-pair encoding: of all adjacent pairs that form a piece, the one with the highest score is
+//! merged first; ties go to the leftmost.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -8,31 +8,31 @@ use std::ops::Range;
 use super::Vocabulary;
 use super::model::{Kind, Piece};
 
-/// The scores of a BPE model: a piece that was learned earlier has a higher one.
+/// The scores of a BPE model: pieces learned earlier have higher scores.
 #[derive(Debug)]
 pub(super) struct Bpe {
     scores: Vec<f32>,
 }
 
-/// A stretch of the text that is not parted any more. Those that were joined to the one before are
+/// A range of the text that is no longer split. Symbols that were merged into the previous one are
 /// empty.
 struct Symbol {
     text: Range<usize>,
     before: usize,
     after: usize,
-    /// Not to be joined: a piece that the user defined.
+    /// Must not be merged: a user-defined piece.
     frozen: bool,
 }
 
 /// No symbol.
 const NONE: usize = usize::MAX;
 
-/// Two neighbours that would make a piece.
+/// Two adjacent symbols that would form a piece.
 struct Pair {
     score: f32,
     left: usize,
     right: usize,
-    /// The length of both, to see whether they still are what they were.
+    /// The total length, to detect whether they have changed.
     length: usize,
 }
 
@@ -78,7 +78,7 @@ impl Bpe {
     }
 }
 
-/// The characters of a text, and what the user defined.
+/// The characters of a text and the user-defined pieces in it.
 fn symbols(text: &str, vocabulary: &Vocabulary) -> Vec<Symbol> {
     let mut symbols = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -93,19 +93,19 @@ fn symbols(text: &str, vocabulary: &Vocabulary) -> Vec<Symbol> {
     symbols
 }
 
-/// A text that is being joined.
+/// A text being merged.
 struct Merging<'a> {
     model: &'a Bpe,
     text: &'a str,
     vocabulary: &'a Vocabulary,
     symbols: Vec<Symbol>,
     pairs: BinaryHeap<Pair>,
-    /// Where a piece that is not to be put out is parted again.
+    /// Where to split an unused piece again.
     parts: HashMap<&'a str, usize>,
 }
 
 impl Merging<'_> {
-    /// Adds a pair of neighbours if they make a piece.
+    /// Adds a pair of adjacent symbols if they form a piece.
     fn consider(&mut self, left: usize, right: usize) {
         let (Some(a), Some(b)) = (self.symbols.get(left), self.symbols.get(right)) else { return };
         if a.frozen || b.frozen {
@@ -138,7 +138,8 @@ impl Merging<'_> {
         }
     }
 
-    /// The ends of what is left, unused pieces parted again, and whether each is unknown.
+    /// The ends of the remaining symbols, with unused pieces split again, and whether each is
+    /// unknown.
     fn ends(&self) -> Vec<(usize, bool)> {
         let mut ends = Vec::with_capacity(self.symbols.len());
         let mut waiting = Vec::new();

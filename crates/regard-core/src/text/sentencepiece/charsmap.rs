@@ -1,29 +1,29 @@
-//! The compiled rules of a normaliser: which sequences of characters are replaced by which.
+//! The compiled rules of a normaliser: which character sequences are replaced by which.
 //!
 //! The bytes are the length of a double-array trie in bytes, the trie, and all replacements, each
-//! ended by a zero byte. The trie's units are those of the library `darts-clone`; a leaf holds the
-//! place of its replacement.
+//! ended by a zero byte. The trie has the units of the library `darts-clone`; a leaf holds the
+//! offset of its replacement.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::double_array;
 use super::proto::Problem;
 
-/// The rules, ready to be looked up.
+/// The rules, ready for lookup.
 #[derive(Debug)]
 pub(super) struct CharsMap {
     units: Vec<u32>,
     replacements: String,
 }
 
-/// A unit with this bit is a leaf; the rest of it is the value.
+/// A unit with this bit is a leaf; the remaining bits are the value.
 const LEAF: u32 = 1 << 31;
-/// A replacement has at most this many bytes: one that is far longer than any real one would only
+/// The maximum length of a replacement in bytes: a much longer one than in real models would only
 /// fill memory.
 const LONGEST: usize = 4096;
 
 impl CharsMap {
-    /// Reads the bytes of a `precompiled_charsmap` that is not empty.
+    /// Reads the bytes of a non-empty `precompiled_charsmap`.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
         let Some((length, rest)) = bytes.split_first_chunk() else {
             return Err("precompiled_charsmap is shorter than 4 bytes".into());
@@ -57,7 +57,8 @@ impl CharsMap {
         Ok(CharsMap { units, replacements })
     }
 
-    /// The longest rule that `text` begins with: how many bytes it replaces, and by what.
+    /// The longest rule that matches the start of `text`: the number of bytes to replace, and the
+    /// replacement.
     pub(super) fn longest(&self, text: &[u8]) -> Option<(usize, &str)> {
         let mut found = None;
         let mut at = offset(*self.units.first()?);
@@ -79,8 +80,8 @@ impl CharsMap {
     }
 }
 
-/// The bytes of a `precompiled_charsmap` with these rules, of which none replaces nothing; `None`
-/// if there are too many of them, or a zero byte is in one.
+/// The bytes of a `precompiled_charsmap` with these rules, all with non-empty keys; `None` if there
+/// are too many of them, or one contains a zero byte.
 pub(in crate::text) fn compile(rules: &BTreeMap<String, String>) -> Option<Vec<u8>> {
     let mut places: HashMap<&str, u32> = HashMap::new();
     let mut replacements = Vec::new();
@@ -100,7 +101,7 @@ pub(in crate::text) fn compile(rules: &BTreeMap<String, String>) -> Option<Vec<u
     Some(bytes)
 }
 
-/// Where the children of a unit are, to be combined with its own place and theirs.
+/// The offset of a unit's children, to be XORed with the unit's index and the child's byte.
 fn offset(unit: u32) -> usize {
     ((unit >> 10) as usize) << ((unit & (1 << 9)) >> 6)
 }
@@ -109,7 +110,7 @@ fn offset(unit: u32) -> usize {
 mod tests {
     use super::*;
 
-    /// A trie of the one rule "a" → "b": root, the unit of `a` at 0x61 ^ 1, its leaf beside.
+    /// A trie of the one rule "a" → "b": root, the unit of `a` at 0x61 ^ 1, its leaf next to it.
     fn one_rule(replacements: &[u8]) -> Vec<u8> {
         let mut units = [0u32; 256];
         units[0] = 1 << 10;
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(map.longest(b""), None);
     }
 
-    /// Keys that are prefixes of each other, that end in every byte UTF-8 has, and many of them.
+    /// Many keys, including prefixes of each other and keys that end in every possible UTF-8 byte.
     #[test]
     fn compiled_rules_are_found() {
         let mut rules = BTreeMap::new();

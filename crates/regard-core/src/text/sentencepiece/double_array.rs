@@ -1,9 +1,9 @@
 //! Builds double-array tries with the units of the library `darts-clone`, which `charsmap.rs`
 //! reads.
 //!
-//! A node's children lie at `base ^ byte`; the value of a key that ends at the node lies at `base`
-//! itself. A unit holds its own byte, so that a child can be told from other nodes' children,
-//! whether a value is there, and the offset of its base from its own place.
+//! A node's children are at `base ^ byte`; the value of a key that ends at the node is at `base`
+//! itself. A unit holds its own byte, which distinguishes a child from other nodes' children,
+//! whether there is a value, and the offset of its base from its own index.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 const VALUE: u32 = 1 << 31;
 /// A unit with this bit has a value at its base.
 const HAS_VALUE: u32 = 1 << 8;
-/// Where the offset begins in a unit.
+/// The position of the offset in a unit.
 const OFFSET: u32 = 10;
 /// Units come in blocks, so that `base ^ byte` never leaves the array.
 const BLOCK: usize = 256;
 /// Only this many units at the end are searched for a base: the gaps before them are not worth the
 /// search.
 const SEARCHED: usize = 16 * BLOCK;
-/// What free units hold: a byte that UTF-8 does not have.
+/// The value of free units: a byte that does not occur in UTF-8.
 const FREE: u32 = 0xff;
-/// Offsets are below this number; larger arrays would need the other form of a unit.
+/// Offsets are below this; larger arrays would need the other form of a unit.
 const MOST_UNITS: usize = 1 << 21;
 
-/// A trie of bytes before it is laid out.
+/// A trie of bytes before its layout.
 #[derive(Default)]
 struct Node {
     children: BTreeMap<u8, Node>,
@@ -34,12 +34,12 @@ struct Layout {
     units: Vec<u32>,
     used: Vec<bool>,
     is_base: Vec<bool>,
-    /// All units before it are used.
+    /// All units before this are in use.
     first_free: usize,
 }
 
-/// The units of a trie of these keys, of which none is empty or has a zero byte, and values below
-/// 2³¹; `None` if there are too many of them.
+/// The units of a trie of these keys, all non-empty and without zero bytes, with values below 2³¹;
+/// `None` if there are too many of them.
 pub(super) fn build<'a>(keys: impl IntoIterator<Item = (&'a str, u32)>) -> Option<Vec<u32>> {
     let mut root = Node::default();
     for (key, value) in keys {
@@ -76,7 +76,7 @@ pub(super) fn build<'a>(keys: impl IntoIterator<Item = (&'a str, u32)>) -> Optio
 }
 
 impl Layout {
-    /// Makes the array reach a place.
+    /// Extends the array to this index.
     fn reserve(&mut self, place: usize) {
         let length = (place + 1).next_multiple_of(BLOCK);
         if length > self.units.len() {
@@ -94,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// The first base that no other node has, and at which there is room for all children.
+    /// The first base that no other node uses and that has room for all children.
     fn find_base(&mut self, node: &Node) -> Option<usize> {
         let children = || node.children.keys().map(|&byte| usize::from(byte));
         let labels = || node.value.map(|_| 0).into_iter().chain(children());

@@ -1,11 +1,10 @@
-//! SentencePiece models (`.spm` files): text to pieces and back, exactly as the `sentencepiece`
-//! library does it.
+//! SentencePiece models (`.spm` files): splits text into pieces and joins them, exactly like the
+//! `sentencepiece` library.
 //!
-//! The stages: the file is a protocol buffer ([`proto`]) that holds pieces, their scores and
-//! settings ([`model`]) → text is normalised by compiled rules ([`charsmap`], [`normaliser`]) → the
-//! pieces are found by a unigram model ([`unigram`]) or by byte-pair encoding ([`bpe`]), both of
-//! which look them up in a tree ([`trie`]) → what is unknown is spelt in bytes, or a run of it is
-//! one piece.
+//! The stages: the file is a protocol buffer ([`proto`]) with pieces, their scores and settings
+//! ([`model`]) → compiled rules normalise the text ([`charsmap`], [`normaliser`]) → a unigram model
+//! ([`unigram`]) or byte-pair encoding ([`bpe`]) finds the pieces, both with lookups in a trie
+//! ([`trie`]) → unknown text is encoded as bytes, or each run of it is one piece.
 
 mod bpe;
 mod charsmap;
@@ -34,9 +33,9 @@ pub(super) use charsmap::compile as compile_rules;
 pub(super) use model::{Algorithm as SpmAlgorithm, Kind as PieceKind, byte_of};
 pub(super) use write::{NewModel, NewPiece};
 
-/// How a space is written within pieces.
+/// The representation of a space within pieces.
 const SPACE: &str = "▁";
-/// No model is longer; ids and places fit 32 bits.
+/// The maximum size of a model, so that ids and offsets fit 32 bits.
 const LONGEST_FILE: usize = 1 << 30;
 
 /// A SentencePiece model.
@@ -56,7 +55,7 @@ enum Segmenter {
     Bpe(Bpe),
 }
 
-/// The pieces by their text.
+/// Pieces by their text.
 #[derive(Debug)]
 struct Vocabulary {
     all: Trie,
@@ -87,7 +86,7 @@ impl Vocabulary {
         self.all.get(piece).map(|id| (id, self.kinds[id as usize]))
     }
 
-    /// Calls `action` with the length and number of each piece that `text` begins with, except
+    /// Calls `action` with the length and number of each piece that is a prefix of `text`, except
     /// unused ones.
     fn for_each_prefix(&self, text: &str, mut action: impl FnMut(usize, u32)) {
         let mut node = Trie::ROOT;
@@ -127,8 +126,7 @@ impl SentencePiece {
         })
     }
 
-    /// The pieces of a `.spm` file by their numbers, and which of them end a sentence and stand for
-    /// what is unknown.
+    /// The pieces of a `.spm` file by number, with the end and the unknown token.
     pub(super) fn pieces(file: &[u8]) -> std::result::Result<PieceList, Problem> {
         let file = ModelFile::read(file)?;
         let find = |what: &str, fits: &dyn Fn(&Piece<'_>) -> bool| {
@@ -142,13 +140,13 @@ impl SentencePiece {
         })
     }
 
-    /// The pieces of a `.spm` file by their numbers; `path` is for messages.
+    /// The pieces of a `.spm` file by number; `path` is for messages.
     pub fn piece_list(file: &[u8], path: &Path) -> Result<Vec<String>> {
         let file = ModelFile::read(file).map_err(|problem| Error::file(path, problem))?;
         Ok(file.pieces.iter().map(|piece| piece.text.to_owned()).collect())
     }
 
-    /// The text as it is segmented.
+    /// The normalised text, as segmentation sees it.
     #[cfg(test)]
     pub(super) fn normalise(&self, text: &str) -> String {
         self.normaliser.normalise(text, None)
@@ -189,8 +187,8 @@ impl SentencePiece {
         }
     }
 
-    /// The text of pieces: control symbols left out, bytes put together, `▁` a space. Spaces at the
-    /// ends are kept, and so is the piece for what is unknown.
+    /// The text of pieces: skips control symbols, combines bytes, and replaces `▁` by a space.
+    /// Keeps spaces at the ends, and the unknown piece.
     pub fn decode<'a>(&self, pieces: impl IntoIterator<Item = &'a str>) -> String {
         let (mut text, mut bytes) = (String::new(), Vec::new());
         for piece in pieces {
@@ -213,7 +211,7 @@ impl SentencePiece {
     }
 }
 
-/// Adds bytes as text; each that is part of no character becomes U+FFFD.
+/// Appends bytes as text; each byte that is not part of a character becomes U+FFFD.
 fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         *text += chunk.valid();

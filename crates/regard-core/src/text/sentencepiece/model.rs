@@ -1,26 +1,26 @@
-//! What a `.spm` file says, checked: pieces, how they are found, how text is normalised before.
+//! The contents of a `.spm` file, validated: pieces, segmentation algorithm, normalisation.
 
 use super::proto::{Fields, Problem, Value};
 
-/// What a piece is for.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::text) enum Kind {
-    /// Found by the model.
+    /// Found by the segmentation model.
     Normal,
-    /// Stands for what no piece covers.
+    /// Stands for text that no piece covers.
     Unknown,
     /// Never found in text: `<s>`, `</s>`.
     Control,
     /// Found wherever the text has it.
     UserDefined,
-    /// Helps to find others and is never put out.
+    /// Used in merging but never in the output.
     Unused,
     /// A byte of an unknown character.
     Byte,
 }
 
 impl Kind {
-    /// As the file writes it.
+    /// Its number in the file.
     pub(super) fn number(self) -> u64 {
         match self {
             Kind::Normal => 1,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Whether text can hold such a piece.
+    /// Whether text can contain such a piece.
     pub(super) fn is_text(self) -> bool {
         matches!(self, Kind::Normal | Kind::UserDefined | Kind::Unused)
     }
@@ -46,23 +46,23 @@ pub(super) struct Piece<'a> {
     pub(super) kind: Kind,
 }
 
-/// How pieces are found.
+/// The segmentation algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::text) enum Algorithm {
     Unigram,
     Bpe,
 }
 
-/// What is done to text before, or after decoding.
+/// The normalisation of text before encoding, or after decoding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NormaliserSpec<'a> {
-    /// Rules, compiled; empty for none.
+    /// Compiled rules; empty for none.
     pub(super) charsmap: &'a [u8],
-    /// A space goes before the text.
+    /// Adds a space before the text.
     pub(super) add_dummy_prefix: bool,
-    /// No spaces at the ends, no two in a row.
+    /// Removes spaces at the ends and repeated spaces.
     pub(super) remove_extra_whitespaces: bool,
-    /// A space is written `▁`.
+    /// Replaces spaces by `▁`.
     pub(super) escape_whitespaces: bool,
 }
 
@@ -82,20 +82,20 @@ impl Default for NormaliserSpec<'_> {
 pub(super) struct ModelFile<'a> {
     pub(super) pieces: Vec<Piece<'a>>,
     pub(super) algorithm: Algorithm,
-    /// The space that is added goes behind the text.
+    /// Whether the added space goes after the text.
     pub(super) whitespace_as_suffix: bool,
-    /// What is unknown is spelt in bytes.
+    /// Whether unknown text is encoded as bytes.
     pub(super) byte_fallback: bool,
     pub(super) normaliser: NormaliserSpec<'a>,
     pub(super) denormaliser: NormaliserSpec<'a>,
 }
 
-/// A piece is shorter than this, as in the library.
+/// The limit of the length of a piece, as in the library.
 const LONGEST_PIECE: usize = 8000;
 
 impl<'a> ModelFile<'a> {
-    /// Reads and checks a file. Where a message comes twice, the second adds to the first, as the
-    /// format says.
+    /// Reads and validates a file. If a message occurs twice, the second is merged into the first,
+    /// as the format requires.
     pub(super) fn read(file: &'a [u8]) -> Result<Self, Problem> {
         let mut model = ModelFile {
             pieces: Vec::new(),
@@ -151,8 +151,8 @@ impl<'a> ModelFile<'a> {
         Ok(())
     }
 
-    /// What the library requires of a vocabulary, except that no piece is there twice, which shows
-    /// later.
+    /// Checks what the library requires of a vocabulary, except that no piece occurs twice, which
+    /// is checked later.
     fn check(&self) -> Result<(), Problem> {
         let mut bytes = [false; 256];
         let mut unknown = None;
@@ -249,7 +249,7 @@ fn read_piece(message: &[u8]) -> Result<Piece<'_>, Problem> {
     Ok(piece)
 }
 
-/// The byte that a piece such as `<0x3A>` stands for.
+/// The byte of a piece such as `<0x3A>`.
 pub(in crate::text) fn byte_of(piece: &str) -> Option<u8> {
     let digits = piece.strip_prefix("<0x")?.strip_suffix('>')?;
     let upper = |c: u8| c.is_ascii_digit() || (b'A'..=b'F').contains(&c);

@@ -1,4 +1,4 @@
-//! Text as the model was trained to see it.
+//! Normalises text as in the training of the model.
 
 use super::SPACE;
 use super::charsmap::CharsMap;
@@ -12,7 +12,7 @@ pub(super) struct Normaliser {
     rules: Option<CharsMap>,
     add_dummy_prefix: bool,
     remove_extra_whitespaces: bool,
-    /// What a space is written as.
+    /// The representation of a space.
     space: &'static str,
     whitespace_as_suffix: bool,
 }
@@ -28,7 +28,7 @@ impl Normaliser {
         })
     }
 
-    /// The normalised text; what `user_defined` has is left as it is.
+    /// The normalised text; user-defined pieces are left unchanged.
     pub(super) fn normalise(&self, text: &str, user_defined: Option<&Trie>) -> String {
         let mut at = 0;
         if self.remove_extra_whitespaces {
@@ -55,7 +55,7 @@ impl Normaliser {
                 }
                 out += piece;
             }
-            // What is replaced by nothing does not part two spaces.
+            // A character that is replaced by nothing does not separate two spaces.
             if self.remove_extra_whitespaces && !part.is_empty() {
                 after_space = part.ends_with(' ');
             }
@@ -69,14 +69,14 @@ impl Normaliser {
         out
     }
 
-    /// What comes at a place of the text, normalised, and how many of its bytes that is; `None` at
-    /// the end.
+    /// The normalised text at a position, and the number of bytes that it replaces; `None` at the
+    /// end.
     fn next<'a>(&'a self, text: &'a str, at: usize, user_defined: Option<&Trie>) -> Option<(&'a str, usize)> {
         let rest = &text.as_bytes()[at..];
         if rest.is_empty() {
             return None;
         }
-        // Only the rules of a broken file can end within a character.
+        // Only the rules of a damaged file can end within a character.
         let Some(here) = text.get(at..) else { return Some(("\u{fffd}", 1)) };
         if let Some(length) = user_defined.and_then(|symbols| symbols.longest(rest)) {
             return Some((&here[..length], length));

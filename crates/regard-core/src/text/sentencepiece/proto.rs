@@ -1,9 +1,9 @@
-//! The part of the protocol buffer format that model files use: a message is a row of numbered
+//! The part of the protocol buffer format that model files use: a message is a sequence of numbered
 //! fields.
 //!
-//! Nothing is copied and nothing recurses: a field that holds a message is a slice, read on demand.
+//! Nothing is copied and nothing recurses: a nested message is a slice, read on demand.
 
-/// What is wrong with a file, for a message.
+/// A description of what is wrong with a file.
 pub(super) type Problem = String;
 
 /// The fields of a message, in the order of the file.
@@ -18,7 +18,7 @@ pub(super) enum Value<'a> {
     Bytes(&'a [u8]),
     /// Four bytes: a float.
     Four([u8; 4]),
-    /// Eight bytes: a double; no field that is read has one.
+    /// Eight bytes: a double; no supported field has this type.
     Eight,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// An integer of seven bits a byte, the lowest first.
+    /// A varint: seven bits per byte, the lowest first.
     fn integer(&mut self) -> Result<u64, Problem> {
         let mut value = 0;
         for (i, &byte) in self.0.iter().enumerate().take(10) {
@@ -119,7 +119,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A message to be written.
+/// A message to write.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -130,7 +130,7 @@ impl Message {
         self
     }
 
-    /// As the format writes a negative number: 64 bits wide.
+    /// Writes a negative number in the format's form: 64 bits wide.
     pub(super) fn signed(self, number: u64, value: i64) -> Self {
         self.integer(number, value.cast_unsigned())
     }

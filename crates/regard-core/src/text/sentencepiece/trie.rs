@@ -1,6 +1,6 @@
-//! Pieces by their bytes: all that begin at a place of the text are found in one walk.
+//! Pieces by their bytes: one walk finds all pieces that begin at a position of the text.
 
-/// A tree of bytes. The children of a node lie side by side, sorted.
+/// A trie of bytes. The children of a node are contiguous and sorted.
 #[derive(Debug)]
 pub(super) struct Trie {
     /// The byte that leads to a node; the root is node 0.
@@ -17,21 +17,21 @@ const NONE: u32 = u32::MAX;
 impl Trie {
     pub(super) const ROOT: u32 = 0;
 
-    /// Builds it of keys and their values, which must be below `u32::MAX`. A key that is there
-    /// twice is returned.
+    /// Builds the trie from keys and values, which must be below `u32::MAX`. Returns a duplicate
+    /// key as error.
     pub(super) fn build(mut keys: Vec<(&str, u32)>) -> Result<Self, &str> {
         keys.sort_unstable();
         if let Some(twice) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(twice[0].0);
         }
         let mut trie = Trie { bytes: vec![0], children: Vec::new(), values: Vec::new() };
-        // The keys below each node and how many of their bytes lead to it, level by level.
+        // The keys below each node and its depth in bytes, level by level.
         let mut nodes = vec![(0..keys.len() as u32, 0u32)];
         while let Some((below, depth)) = nodes.get(trie.values.len()).cloned() {
             let mut rest = &keys[below.start as usize..below.end as usize];
             let mut at = below.start;
             match rest.split_first() {
-                // A key sorts before those that go on from it.
+                // A key sorts before its extensions.
                 Some(((key, value), others)) if key.len() == depth as usize => {
                     trie.values.push(*value);
                     rest = others;
@@ -70,7 +70,7 @@ impl Trie {
         self.value(key.bytes().try_fold(Self::ROOT, |node, byte| self.child(node, byte))?)
     }
 
-    /// The length of the longest key that `text` begins with.
+    /// The length of the longest key that is a prefix of `text`.
     pub(super) fn longest(&self, text: &[u8]) -> Option<usize> {
         let (mut node, mut longest) = (Self::ROOT, None);
         for (i, &byte) in text.iter().enumerate() {

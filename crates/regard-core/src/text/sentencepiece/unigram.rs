@@ -4,10 +4,9 @@
 use super::Vocabulary;
 use super::model::{Kind, Piece};
 
-/// How much worse than the least probable piece an unknown character is.
+/// How much lower than the lowest piece the score of an unknown character is.
 const UNKNOWN_PENALTY: f32 = 10.0;
-/// Where the score of a path falls below this, scores are counted from there on anew: `f32` would
-/// be too coarse.
+/// When the score of a path falls below this, scores are rebased: `f32` would be too coarse.
 const LOWEST: f32 = -100_000.0;
 
 /// The scores of a unigram model.
@@ -16,11 +15,11 @@ pub(super) struct Unigram {
     /// The score of each piece.
     scores: Vec<f32>,
     unknown: f32,
-    /// Bytes of the longest piece, and of the longest character.
+    /// The length in bytes of the longest piece or character.
     longest: usize,
 }
 
-/// The best path to a place in the text: its score and where its last piece begins.
+/// The best path to a position in the text: its score and where its last piece begins.
 #[derive(Clone, Copy)]
 struct Best {
     score: f32,
@@ -38,7 +37,7 @@ impl Unigram {
         let lowest = normal().fold(f32::MAX, f32::min);
         let highest = normal().fold(f32::MIN_POSITIVE, f32::max);
         let score = |piece: &Piece<'_>| match piece.kind {
-            // Nearly free, so that it is taken wherever it occurs.
+            // Nearly free, so that it is used wherever it occurs.
             Kind::UserDefined => piece.text.len() as f32 * highest - 0.1,
             _ => piece.score,
         };
@@ -80,8 +79,8 @@ impl Unigram {
         ends
     }
 
-    /// Subtracts the score of the place at which `ahead` begins from those that have been reached
-    /// ahead of it.
+    /// Subtracts the score of the position at which `ahead` begins from those already reached after
+    /// it.
     fn rebase(&self, ahead: &mut [Best]) {
         let here = ahead[0].score;
         if here < LOWEST {

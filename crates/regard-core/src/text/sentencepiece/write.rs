@@ -3,7 +3,7 @@
 use super::model::{Algorithm, Kind};
 use super::proto::Message;
 
-/// A piece to be written; its place is its id.
+/// A piece to write; its index is its id.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::text) struct NewPiece {
     pub(in crate::text) text: String,
@@ -11,7 +11,7 @@ pub(in crate::text) struct NewPiece {
     pub(in crate::text) kind: Kind,
 }
 
-/// A model that spells unknown characters in bytes, with a space before the text and spaces tidied.
+/// A model with byte fallback, a space before the text and normalised spaces.
 #[derive(Debug)]
 pub(in crate::text) struct NewModel {
     pub(in crate::text) algorithm: Algorithm,
@@ -34,7 +34,7 @@ impl NewModel {
             Algorithm::Unigram => 1,
             Algorithm::Bpe => 2,
         };
-        // The processor finds `</s>` and `<unk>` by their texts; the ids are for people who look.
+        // The processor finds `</s>` and `<unk>` by their text; the ids are informational.
         let trainer = Message::default()
             .integer(3, algorithm)
             .integer(4, self.pieces.len() as u64)

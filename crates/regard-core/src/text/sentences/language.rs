@@ -1,10 +1,11 @@
-//! What the splitter knows of each language: abbreviations, words that begin sentences, ordinals.
+//! What the splitter knows about each language: abbreviations, words that begin sentences,
+//! ordinals.
 
 use crate::languages;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Which kinds a word is of; `abbreviations.txt` says what they mean.
+/// The kinds of a word; `abbreviations.txt` explains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u8);
 
@@ -44,8 +45,7 @@ impl Kinds {
 
 type Words = HashMap<&'static str, Kinds>;
 
-/// The words of each language, of all languages (`any`), and of a text whose language is not known
-/// (``).
+/// The words of each language, of all languages (`any`), and of texts in an unknown language (``).
 static LANGUAGES: LazyLock<HashMap<&'static str, Words>> =
     LazyLock::new(|| parse(include_str!("abbreviations.txt")));
 
@@ -58,8 +58,7 @@ fn parse(data: &'static str) -> HashMap<&'static str, Words> {
         };
         for word in fields {
             languages.entry(language).or_default().entry(word).or_default().0 |= kind.0;
-            // Where the language is not known, an abbreviation of any of them may be a word of
-            // another.
+            // If the language is unknown, an abbreviation of one language may be a word of another.
             let unsure = if kind == Kinds::BEFORE && language != "any" { Kinds::MAYBE } else { kind };
             languages.entry("").or_default().entry(word).or_default().0 |= unsure.0;
         }
@@ -67,7 +66,7 @@ fn parse(data: &'static str) -> HashMap<&'static str, Words> {
     languages
 }
 
-/// Languages whose sentences end like those of another one.
+/// Languages whose sentences end like those of another.
 const WRITTEN_LIKE: [(&str, &str); 13] = [
     ("lb", "de"),
     ("gsw", "de"),
@@ -88,7 +87,7 @@ const WRITTEN_LIKE: [(&str, &str); 13] = [
 const ORDINALS: [&str; 16] =
     ["", "de", "da", "nb", "fi", "et", "lv", "cs", "sk", "sl", "hr", "hu", "pl", "tr", "is", "lt"];
 
-/// What is known of the language of a text.
+/// What is known about the language of a text.
 #[derive(Debug)]
 pub(super) struct Language {
     code: String,
@@ -97,7 +96,7 @@ pub(super) struct Language {
 }
 
 impl Language {
-    /// By a code such as `de`, `de-AT`, `deu` or `deu_Latn`; nothing where it is not known.
+    /// For a code such as `de`, `de-AT`, `deu` or `deu_Latn`; empty if it is unknown.
     pub(super) fn new(code: Option<&str>) -> Self {
         let code = code.unwrap_or_default();
         let own = || code.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
@@ -107,7 +106,7 @@ impl Language {
         Language { words: LANGUAGES.get(code.as_str()), any: LANGUAGES.get("any"), code }
     }
 
-    /// Whether the language is the one of this code; the empty code is that of an unknown language.
+    /// Whether the language has this code; the empty code stands for an unknown language.
     pub(super) fn is(&self, code: &str) -> bool {
         self.code == code
     }
@@ -116,7 +115,7 @@ impl Language {
         ORDINALS.contains(&self.code.as_str())
     }
 
-    /// The kinds of a word in small letters.
+    /// The kinds of a lowercased word.
     pub(super) fn kinds(&self, word: &str) -> Kinds {
         let of = |words: Option<&Words>| words.and_then(|words| words.get(word)).map_or(0, |kinds| kinds.0);
         Kinds(of(self.words) | of(self.any))

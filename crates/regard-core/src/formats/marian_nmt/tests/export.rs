@@ -1,4 +1,4 @@
-//! Weights that become items, and items that engines can load.
+//! Tests of the conversion of weights to items that engines can load.
 
 use super::*;
 use crate::decode::{Shortlist, ShortlistSize};
@@ -235,6 +235,6 @@ fn a_learned_shortlist_is_marians() {
         assert!(ours.iter().all(|word| theirs.contains(word)), "{ours:?} {theirs:?}");
         assert!(ours.contains(&(10 + word)) && ours.contains(&0), "{ours:?}");
     }
-    // The last offset of a list is below the number of ids, or Marian refuses the file.
+    // Marian rejects a file unless the last offset of a list is below the number of ids.
     assert_eq!(read.list(23), [0]);
 }

@@ -1,4 +1,4 @@
-//! Folders as models: matrices in 8 bits, vocabularies and shortlists that belong to them or not.
+//! Tests of folders: 8-bit matrices, and vocabularies and shortlists that match or do not.
 
 use super::export::{options, weights};
 use super::*;
@@ -37,7 +37,7 @@ fn small(tying: Tying) -> MarianOptions {
     options
 }
 
-/// What `marian-conv` makes of an item: names with `Wemb` in the declared order, other matrices
+/// Converts an item like `marian-conv`: names with `Wemb` in the declared order, other matrices
 /// transposed.
 fn quantized(item: NewItem) -> NewItem {
     let NewItem { name, data } = item;
@@ -114,7 +114,7 @@ fn ids_without_a_piece_are_neither_read_nor_said() {
     assert_eq!(source.encode("w4  5 w6").unwrap(), [4, 1, 6, 0]);
     let banned: Vec<u32> = [48, 1, 5, 30].into_iter().chain(40..48).collect();
     assert_eq!(model.generation.bad_words_ids.clone().unwrap().concat(), banned);
-    // A model of ours is the same.
+    // A model saved in our format is the same.
     let ours = tempfile::tempdir().unwrap();
     model.save(ours.path(), DType::F32).unwrap();
     assert_eq!(Model::load(ours.path()).unwrap().generation.bad_words_ids.unwrap().concat(), banned);
@@ -124,7 +124,7 @@ fn ids_without_a_piece_are_neither_read_nor_said() {
         let text = line.best().text;
         assert!(text.split_whitespace().all(|word| word.starts_with('w')), "{text:?}");
     }
-    // More pieces than the model has words are of another model.
+    // A vocabulary with more pieces than the model has words belongs to another model.
     fs::write(folder.path().join("target.yml"), vocabulary(49)).unwrap();
     let message = Model::load(folder.path()).unwrap_err().to_string();
     assert!(message.ends_with("the vocabulary has 49 pieces, but the model 48 (dim-vocabs)"), "{message}");

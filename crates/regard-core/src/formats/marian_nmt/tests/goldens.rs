@@ -1,5 +1,5 @@
-//! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published
-//! ones.
+//! Tests on the models of `tools/goldens/marian_nmt.py`, with Marian's own translations, and on
+//! published models.
 
 use super::*;
 use crate::decode::{SearchOptions, encoder_output, score_pairs, search_ensemble};
@@ -36,7 +36,7 @@ fn goldens() -> Vec<Golden> {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// The numbers of an item, by the formula of the script.
+/// The values of an item, by the formula of the script.
 fn golden_weights(name: &str, shape: &[usize], scale: f32, center: f32) -> Vec<f32> {
     let seed = name
         .bytes()
@@ -46,7 +46,7 @@ fn golden_weights(name: &str, shape: &[usize], scale: f32, center: f32) -> Vec<f
     (0..shape.iter().product()).map(|i| center + scale * unit(i)).collect()
 }
 
-/// The items of a case, ready to be written.
+/// The items of a case, ready to write.
 fn golden_items(case: &Golden) -> Vec<NewItem> {
     let item = |(name, shape, scale, center): &(String, Vec<usize>, f32, f32)| {
         let mut values = golden_weights(name, shape, *scale, *center);
@@ -59,7 +59,7 @@ fn golden_items(case: &Golden) -> Vec<NewItem> {
     case.items.iter().map(item).chain([options]).collect()
 }
 
-/// The names and shapes of all items, from the options alone.
+/// The names and shapes of all items, derived from the options.
 fn documented_items(options: &MarianOptions) -> Vec<(String, Vec<usize>)> {
     let parameters = options.parameters().into_iter();
     let mut items: Vec<_> = parameters.map(|(name, shape)| (name, shape.to_vec())).collect();
@@ -116,9 +116,9 @@ fn golden_folder(case: &Golden) -> tempfile::TempDir {
     folder
 }
 
-/// Greedy and beam search, encoder output and first logits. When Marian decodes with self-attention
-/// before whose keys there is a norm, it leaves that norm out (see the module): such a model is not
-/// compared, because ours decodes as Marian trains.
+/// Compares greedy and beam search, encoder output and first logits. When Marian decodes with
+/// self-attention that has a norm before its keys, it omits that norm (see the module): such a
+/// model is not compared, because ours decodes in the same way as Marian trains.
 #[test]
 fn translations_are_marians() {
     for case in goldens().iter().filter(|case| case.name != "attention-pre-norm") {
@@ -160,7 +160,7 @@ fn assert_near(got: &[f32], want: &[f32], tolerance: f32, what: &str) {
     }
 }
 
-/// An item that was read, ready to be written.
+/// An item that was read, ready to write.
 fn copy(item: Item<'_>) -> NewItem {
     let data = match item.dtype {
         DType::U8 => NewData::Text(item.text().unwrap().to_owned()),
@@ -170,7 +170,7 @@ fn copy(item: Item<'_>) -> NewItem {
     NewItem { name: item.name.to_owned(), data }
 }
 
-/// The folders that `firefox_models.sh` makes, if REGARD_FIREFOX names where.
+/// The folders that `firefox_models.sh` creates, if REGARD_FIREFOX names their location.
 #[test]
 fn published_models_are_read() {
     let Some(folder) = std::env::var_os("REGARD_FIREFOX").map(PathBuf::from) else {

@@ -1,4 +1,4 @@
-//! Options that are supported, and those that are refused.
+//! Tests of supported and rejected options.
 
 use super::*;
 use crate::model::{DecoderKind, NormPlace, Tying};
@@ -62,7 +62,7 @@ fn options_are_read_one_by_one() {
     assert_eq!(more("transformer-decoder-dim-ffn: 0").unwrap().decoder_feed_forward, 1536);
     assert_eq!(more("transformer-decoder-dim-ffn: 64").unwrap().decoder_feed_forward, 64);
     assert!(more("transformer-train-position-embeddings: true").unwrap().trained_positions);
-    // Keys that are not known or not about transformers.
+    // Keys that are unknown or not about transformers.
     assert!(more("something-new: false\nanother: []\nthird: \"\"\nenc-type: bidirectional").is_ok());
 }
 
