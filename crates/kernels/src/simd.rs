@@ -250,7 +250,8 @@ macro_rules! block_methods {
                 // SAFETY: the caller vouches for the memory.
                 unsafe { $crate::block::product_body($S, size, a, b, c, accumulate) }
             }
-            // SAFETY: the caller vouches for the memory; a value of this type is proof of the features.
+            // SAFETY: the caller vouches for the memory; a value of this type is proof of the
+            // features.
             unsafe { product(size, a, b, c, accumulate) }
         }
         unsafe fn transpose(self, rows: usize, cols: usize, from: Right, to: Out) {
@@ -260,7 +261,8 @@ macro_rules! block_methods {
                 // SAFETY: the caller vouches for the memory.
                 unsafe { $crate::block::transpose_body($S, rows, cols, from, to) }
             }
-            // SAFETY: the caller vouches for the memory; a value of this type is proof of the features.
+            // SAFETY: the caller vouches for the memory; a value of this type is proof of the
+            // features.
             unsafe { transpose(rows, cols, from, to) }
         }
     };

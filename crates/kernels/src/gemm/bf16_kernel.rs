@@ -305,7 +305,8 @@ mod x86 {
             c: CTile,
             add: bool,
         ) {
-            // SAFETY: a value of this type is proof of the features; the caller vouches for the memory.
+            // SAFETY: a value of this type is proof of the features; the caller vouches for the
+            // memory.
             unsafe { tile::<R, BY_ROWS>(pairs, left, panel, c, add) }
         }
     }

@@ -48,7 +48,8 @@ pub(super) enum Dequantization {
         input: Option<f32>,
         /// With a fixed input multiplier `a`: `1 / (a·m)`; otherwise `m`.
         scales: Vec<f32>,
-        /// With a fixed input multiplier: `Σ w · (−((127/a)·(127/m)) / 127) + bias`; otherwise the bias.
+        /// With a fixed input multiplier: `Σ w · (−((127/a)·(127/m)) / 127) + bias`; otherwise the
+        /// bias.
         offsets: Vec<f32>,
     },
 }

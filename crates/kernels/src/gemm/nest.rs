@@ -2,11 +2,11 @@
 //! of High-Performance Matrix Multiplication", 2008), with the names of BLIS.
 //!
 //! ```text
-//! for pc in 0..k by KC          blocks of the sum: what a tile adds up in registers
-//!   for jc in 0..n by NC        blocks of columns: KC × NC of B are packed (or were before)
+//! for pc in 0..k by KC          blocks of k: what a tile sums in registers
+//!   for jc in 0..n by NC        blocks of columns: KC × NC of B are packed (unless they already are)
 //!     for ic in 0..m by MC      blocks of rows: MC × KC of A are packed, or read in place
-//!       for jr in NC by NR      a panel of B, which stays in the first-level cache while
-//!         for ir in MC by MR    the rows of the block go by: a tile of C, R ≤ MR rows by NR columns
+//!       for jr in NC by NR      a panel of B, which stays in the L1 cache during the next loop
+//!         for ir in MC by MR    a tile of C, R ≤ MR rows by NR columns
 //!           micro-kernel        the sum over KC in registers, then into C
 //! ```
 //!

@@ -205,7 +205,8 @@ impl Simd for Avx512 {
         let (to, factor, zero): (*mut i8, _, _) = (to.cast(), self.splat(factor), self.splat_i(zero));
         for i in 0..super::GROUP {
             let from = n.min(i * N);
-            // SAFETY: the caller vouches for `n` floats at `x` and for four times sixteen bytes at `to`.
+            // SAFETY: the caller vouches for `n` floats at `x` and for four times sixteen bytes at
+            // `to`.
             unsafe {
                 let part = self.load_partial(x.add(from), (n - from).min(N));
                 let scaled = self.min(self.mul(part, factor), self.splat(127.0));
