@@ -1,7 +1,6 @@
-//! The command line `regard` as functions: the program calls [`main`], other programs that offer
-//! the command (the Python package) call [`run`]. For programs that handle errors, show progress or
-//! end a server in their own way there are [`call`], [`TranslateSettings`], [`train`] and
-//! [`serve`].
+//! The command line `regard` as functions: the program calls [`main`]; other programs that offer
+//! the command (the Python package) call [`run`]. Programs with their own error handling, progress
+//! display or server shutdown use [`call`], [`TranslateSettings`], [`train`] and [`serve`].
 
 use crate::commands::{self, AlreadyReported, ClosedPipe, CommandResult, Interrupted, Usage};
 use crate::decode::SearchOptions;
@@ -87,8 +86,8 @@ pub(crate) fn definitions() -> clap::Command {
 }
 
 impl Command {
-    /// Its name, if it must run in one process: several would write to one folder or listen on one
-    /// address.
+    /// The name of a command that must run in one process: several would write to one folder or
+    /// listen on one address.
     fn for_one_process(&self) -> Option<&'static str> {
         match self {
             Command::Average(_) => Some("average"),
@@ -108,13 +107,13 @@ impl Command {
     }
 }
 
-/// What keeps a command from its end.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Arguments that are wrong or contradict each other.
     #[error("{0}")]
     Usage(String),
-    /// A signal, or the flag of the caller, ended the work; everything is saved.
+    /// A signal, or the caller's flag, ended the work; everything is saved.
     #[error("interrupted")]
     Interrupted,
     /// An error of the library.
@@ -146,8 +145,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Runs a command with these arguments, as the program does, and returns its exit status: settings
-/// come from the environment, too. Nothing of it ends the process but a second signal, or the abort
-/// of an MPI job.
+/// also come from the environment. Only a second signal or the abort of an MPI job ends the
+/// process.
 pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let variable = |name: &str| std::env::var(name).ok();
@@ -184,20 +183,19 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
     }
 }
 
-/// Runs a command with these arguments as [`run`] does, but returns what went wrong instead of
-/// printing it.
+/// Runs a command with these arguments like [`run`], but returns the error instead of printing it.
 pub fn call(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<(), Failure> {
     let command = parse_for_caller(arguments)?;
     Ok(carry_out(command)?)
 }
 
-/// Models that are loaded once and used with different settings: one, several of one pair of
-/// languages as an ensemble, or two in a row.
+/// Models that are loaded once and used with different settings: one, several with the same
+/// language pair as an ensemble, or two in sequence (pivot translation).
 #[derive(Debug)]
 pub struct LoadedModels(commands::translate::LoadedModels);
 
 impl LoadedModels {
-    /// Loads models from folders or by their names.
+    /// Loads models from folders or by name.
     pub fn load(models: &[PathBuf], precision: Option<DType>, threads: Option<usize>) -> crate::Result<Self> {
         let isa = Isa::from_env().map_err(crate::Error::other)?;
         let threads = threads.unwrap_or_else(commands::cores);
@@ -217,12 +215,11 @@ impl LoadedModels {
     }
 }
 
-/// What `regard translate` does with lines and files, for programs that have loaded the models
-/// themselves.
+/// `regard translate` for lines and files, for programs that have loaded the models themselves.
 #[derive(Debug)]
 pub struct TranslateSettings(commands::translate::Caller);
 
-/// Flags of one command without the others, which makes reading them cheap.
+/// The flags of one command only, which are cheap to parse.
 #[derive(Parser)]
 #[command(name = "translate", disable_help_flag = true)]
 struct TranslateFlags {
@@ -231,7 +228,7 @@ struct TranslateFlags {
 }
 
 impl TranslateSettings {
-    /// Reads the flags of `regard translate`, without the one for the model.
+    /// Parses the flags of `regard translate`, except the one for the model.
     pub fn parse(
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
         models: &LoadedModels,
@@ -242,12 +239,12 @@ impl TranslateSettings {
         Ok(TranslateSettings(commands::translate::Caller::new(arguments, &models.0)?))
     }
 
-    /// The same with terms and their translations, in the place of the glossary of the flags.
+    /// Replaces the glossary of the flags by these terms and their translations.
     pub fn with_glossary(self, glossary: Option<Arc<Glossary>>) -> Self {
         TranslateSettings(self.0.with_glossary(glossary))
     }
 
-    /// The model and the settings of its search; an error where two are used in a row.
+    /// The model and its search settings; an error if there are two in sequence.
     pub fn single(&self) -> crate::Result<(&Arc<Translator>, &SearchOptions)> {
         self.0.single()
     }
@@ -257,13 +254,13 @@ impl TranslateSettings {
         self.0.part()
     }
 
-    /// Translates each line; as many come out as went in.
+    /// Translates each line; returns one result per line.
     pub fn translate<T: AsRef<str> + Sync>(&self, lines: &[T]) -> crate::Result<Vec<TranslatedLine>> {
         self.0.translate(lines)
     }
 
-    /// The translation of a file, in its format, and how it was made. `progress` gets how many
-    /// sentences or lines are done and may stop the work; then there is none.
+    /// Translates a file in its format, and returns a report. `progress` receives the number of
+    /// sentences or lines done and may stop the work; the result is then `None`.
     pub fn file(
         &self,
         file: &Path,
@@ -273,7 +270,8 @@ impl TranslateSettings {
     }
 }
 
-/// `regard train` with these arguments, followed by `progress` and ended by `stop`, in one process.
+/// `regard train` with these arguments in one process; reports to `progress` and ends when `stop`
+/// is set.
 pub fn train(
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
     progress: &mut dyn Progress,
@@ -285,8 +283,8 @@ pub fn train(
     }
 }
 
-/// `regard serve` with these arguments until `stop` is ready. `ready` is called with the address
-/// that it listens on once requests are accepted.
+/// `regard serve` with these arguments until `stop` is ready. Calls `ready` with the address that
+/// it listens on once it accepts requests.
 #[cfg(feature = "serve")]
 pub fn serve(
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -308,7 +306,7 @@ fn parse(
     Arguments::from_arg_matches(&definitions.try_get_matches_from(line)?)
 }
 
-/// The same for a caller who does not see what clap prints.
+/// The same for a caller that does not see what clap prints.
 fn parse_for_caller(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Command, Failure> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     // A caller has keywords instead of the environment, but may name a file.
@@ -331,7 +329,7 @@ fn usage(error: clap::Error) -> Failure {
     Failure::Usage(first_paragraph(&error.to_string()))
 }
 
-/// What clap says is wrong, without its prefix, the usage and where to find help.
+/// clap's error message without its prefix, the usage and the pointer to the help.
 pub(crate) fn first_paragraph(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let end = message.find("\n\nUsage:").or_else(|| message.find("\n\nFor more information"));

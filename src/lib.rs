@@ -84,8 +84,8 @@
 #[cfg(feature = "cli")]
 extern crate self as regard;
 
-/// Prints a line to standard error. Where that is closed, as after `2>&1 | head`, the line is lost
-/// and the work goes on: `eprintln!` would panic.
+/// Prints a line to standard error. If that is closed, as after `2>&1 | head`, the line is lost and
+/// the work continues: `eprintln!` would panic.
 #[cfg(feature = "cli")]
 macro_rules! note {
     ($($argument:tt)*) => {{
@@ -96,12 +96,11 @@ macro_rules! note {
 
 #[cfg(feature = "cli")]
 pub mod cli;
-// Its comments are the help texts of the command line.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-// They panic when the reader of a pipe has gone; `commands::Output` does not.
+// These macros panic when the reader of a pipe is gone; `commands::Output` does not.
 #[warn(clippy::print_stderr, clippy::print_stdout)]
-// Their comments are the help texts of the command line.
+// The comments of the commands are the help texts of the command line.
 #[allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 mod commands;
 

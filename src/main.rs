@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-/// The threads of a training step allocate their packing buffers anew, in bf16 for each matrix
-/// multiplication. The system's allocator returns such large blocks to the kernel each time, which
-/// stalls all cores.
+/// The threads of a training step allocate their packing buffers anew, in bf16 for each matmul. The
+/// system allocator returns such large blocks to the kernel each time, which stalls all cores.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

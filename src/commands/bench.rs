@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     }
 }
 
-/// The most memory this process has held, in MiB; 0 where the system does not tell.
+/// The peak memory of this process in MiB; 0 if the system does not report it.
 fn peak_rss_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

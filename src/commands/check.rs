@@ -1,4 +1,4 @@
-//! `regard check`: what is likely wrong with parallel text, before a model is trained on it.
+//! `regard check`: finds likely problems of parallel text before a model is trained on it.
 
 use super::corpus::CorpusArguments;
 use super::train::named_by_flags;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         }
     }
     output.flush()?;
-    // The findings are the message.
+    // The findings are the error message.
     if problems > 0 { Err(Box::new(AlreadyReported)) } else { Ok(()) }
 }
 
@@ -79,15 +79,15 @@ fn look_at(
     check(files, valid, settings)
 }
 
-/// Pairs that the start of a training run looks at.
+/// The number of pairs that the start of a training run checks.
 const QUICK: u64 = 100_000;
 
-/// What a training run should say before it starts: the problems of its text, a line each. Text
-/// that cannot be read is the run's own affair.
+/// The warnings of a training run before it starts: the problems of its text, one per line. The run
+/// itself reports text that cannot be read.
 pub(super) fn quick(config: &TrainConfig) -> Option<String> {
     let data = &config.data;
     let (files, valid) = (inputs(data).ok()?, validation_files(data).ok()?);
-    // A pipe can be read once.
+    // A pipe can only be read once.
     let regular = |files: &Inputs| files.paths().iter().all(|path| path.is_file());
     if !regular(&files) || !valid.as_ref().is_none_or(regular) {
         return None;
@@ -104,7 +104,7 @@ pub(super) fn quick(config: &TrainConfig) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The sentence of a finding, with the language's name.
+/// The message of a finding, with the name of the language.
 fn message(finding: &Finding) -> String {
     match &finding.language {
         Some(code) => {

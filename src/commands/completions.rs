@@ -1,4 +1,4 @@
-//! `regard completions`: what a shell needs to complete the commands and flags.
+//! `regard completions`: shell completion scripts for the commands and flags.
 
 use super::{CommandResult, Output};
 use clap::Args;

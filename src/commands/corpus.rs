@@ -1,10 +1,10 @@
-//! The flags that name parallel text, for the commands that read it as training does.
+//! The flags that name parallel text, for commands that read it like training does.
 
 use clap::Args;
 use regard::train::config::DataConfig;
 use std::path::PathBuf;
 
-/// Parallel text, text to validate on, and their languages.
+/// Parallel text, validation text, and their languages.
 #[derive(Debug, Args)]
 pub(crate) struct CorpusArguments {
     /// Source text, one sentence per line; plain, .gz or .zst
@@ -38,12 +38,12 @@ pub(crate) struct CorpusArguments {
 }
 
 impl CorpusArguments {
-    /// Whether no text to train on is named.
+    /// Whether no training text is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.src.is_empty() && self.tsv.is_none() && self.pairs.is_empty()
     }
 
-    /// Puts the flags that are given into the settings.
+    /// Applies the given flags to the settings.
     pub(crate) fn apply(&self, data: &mut DataConfig) {
         for (setting, flag) in
             [(&mut data.src, &self.src), (&mut data.tgt, &self.tgt), (&mut data.pairs, &self.pairs)]

@@ -1,4 +1,4 @@
-//! `regard distill`: a small fast model that learns from the translations of larger ones.
+//! `regard distill`: trains a small fast model on the translations of larger ones.
 
 mod results;
 mod teach;
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let (isa, threads) = (Isa::from_env()?, arguments.threads.unwrap_or_else(cores));
     let test = test_set(&arguments)?;
     if !has_run(&student_folder(&arguments.out)) {
-        // Wrong settings are found before hours of translating.
+        // Check the settings before hours of translating.
         settings(&arguments, &Languages::default(), Vec::new(), Vec::new())?.check()?;
     }
     let stop = stop_on_signals()?;
@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     results.print(&arguments.out)
 }
 
-/// The files that all models are evaluated on.
+/// The files on which all models are evaluated.
 fn test_set(arguments: &Arguments) -> Result<(&Path, &Path), Usage> {
     let given = arguments.test_src.as_deref().zip(arguments.test_ref.as_deref());
     let valid = arguments.valid_src.as_deref().zip(arguments.valid_tgt.as_deref());
@@ -151,7 +151,7 @@ fn student_folder(out: &Path) -> PathBuf {
     out.join("student")
 }
 
-/// What the student reads and writes.
+/// The student's source and target languages.
 fn student_languages(teachers: &Translator, reverse: bool) -> Languages {
     let Languages { source, target } = teachers.model().languages.clone();
     match reverse {
@@ -160,7 +160,7 @@ fn student_languages(teachers: &Translator, reverse: bool) -> Languages {
     }
 }
 
-/// The text and its translations that are good enough, as files.
+/// Selects the text and its translations that are good enough, as files.
 fn taught(
     arguments: &Arguments,
     teachers: &Translator,
@@ -211,7 +211,7 @@ fn train_student(arguments: &Arguments, config: TrainConfig, isa: Isa, stop: &At
     }
 }
 
-/// Writes the student in 8 bits with a shortlist; its folder.
+/// Writes the student in int8 with a shortlist; returns its folder.
 fn make_small(out: &Path, pairs: &Inputs, threads: usize) -> Result<PathBuf, regard::Error> {
     let mut model = Model::load(&student_folder(out))?;
     let learned = learn(&model, pairs, ShortlistSize::default(), shortlist::PAIRS, threads)?;

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    // Before the model is loaded, which takes a while.
+    // Check this before loading the model, which takes a while.
     let mut metrics = select(&arguments.metric, Tokenizer::default(), arguments.lowercase)?;
     let (path, source) = read_text(&arguments.src)?;
     let source = lines(&source);
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     if source.is_empty() {
         return Err(format!("{}: empty; there is nothing to translate", path.display()).into());
     }
-    // Before the translation, which takes a while.
+    // Check this before translating, which takes a while.
     for (file, reference) in &references {
         if reference.len() != source.len() {
             let (a, b) = (source.len(), reference.len());
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     }
     let (source_lang, target_lang) = (arguments.source_lang.as_deref(), arguments.target_lang.as_deref());
     let mut translator = arguments.model.load()?;
-    // Of a model of one pair the flag chooses the tokenizer of BLEU alone.
+    // For a model with one language pair, the flag only chooses BLEU's tokenizer.
     if translator.model().tokenizers.languages().is_some() {
         translator = choose_languages(translator, source_lang, target_lang)?;
     }

@@ -1,4 +1,4 @@
-//! `regard export`: a model for Marian or for Firefox's engine.
+//! `regard export`: writes a model for Marian or for Firefox's engine.
 
 use super::dtypes::{EXPORTED, one_of};
 use super::input::read_lines;
@@ -46,7 +46,7 @@ enum Program {
     Marian,
 }
 
-/// Lines of the sample that are used: enough for means and deviations.
+/// The number of lines of the sample to use: enough for means and deviations.
 const LINES: usize = 500;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {

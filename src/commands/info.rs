@@ -1,4 +1,4 @@
-//! `regard info`: what a model folder holds.
+//! `regard info`: describes a model folder.
 
 use super::{CommandResult, Output, resolve};
 use clap::Args;
@@ -42,7 +42,7 @@ struct Report<'a> {
     /// The codes of a multilingual model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     language_codes: Vec<&'a str>,
-    /// Whether the model reads the terms of a glossary in its source.
+    /// Whether the model is trained to use the terms of a glossary in its source.
     reads_terms: bool,
     vocabulary: Vocabulary,
     parameters: Parts,
@@ -50,12 +50,12 @@ struct Report<'a> {
     generation: &'a GenerationConfig,
 }
 
-/// A setting as a configuration file spells it.
+/// A setting in the spelling of a configuration file.
 fn spelt(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 fn grouped(n: usize) -> String {
     regard_plot::grouped(n as u64)
 }
@@ -107,8 +107,8 @@ fn encoder(config: &ModelConfig) -> String {
     }
 }
 
-/// The licence of the weights, with what is known of NLLB-200, whose folders are often copied
-/// without their card.
+/// The licence of the weights, with a hint about NLLB-200, whose folders are often copied without
+/// their card.
 fn stated_licence(report: &Report<'_>) -> String {
     if let Some(licence) = &report.licence {
         return licence.to_string();
@@ -124,7 +124,7 @@ fn stated_licence(report: &Report<'_>) -> String {
     }
 }
 
-/// Stands before the reasons.
+/// The text before the reasons.
 const ONLY_OURS: &str = "only regard can run it, because";
 
 /// Which other programs can load the model.
@@ -201,7 +201,7 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
         bytes => format!("{:.1} MB", bytes / 1e6),
     };
     line("precision", format!("{}, {size}", description.dtype));
-    // Through text, so that 0.6 in f32 stays 0.6.
+    // Via text, so that 0.6 in f32 stays 0.6.
     let settings: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&serde_json::to_string(generation)?)?;
     let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key} {value}")).collect();

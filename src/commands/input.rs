@@ -1,4 +1,4 @@
-//! Text that commands read: files, plain or compressed, and standard input under the name `-`.
+//! Text input of commands: files, plain or compressed, and standard input under the name `-`.
 
 use regard::train::corpus::open_text;
 use regard::{Error, Result};
@@ -26,23 +26,23 @@ impl Lines {
         Ok(Lines { path, reader: BufReader::with_capacity(1 << 18, source), count: 0 })
     }
 
-    /// The lines of a text that was given itself.
+    /// The lines of a text given on the command line.
     pub(super) fn of_text(text: &str) -> Self {
         let source: Box<dyn Read> = Box::new(io::Cursor::new(text.to_owned()));
         Lines { path: "text".into(), reader: BufReader::new(source), count: 0 }
     }
 
-    /// What to call the input in a message.
+    /// The name of the input in messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The number of lines read so far, which is that of the last one.
+    /// The number of lines read so far, which is also the number of the last line.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The next line as it stands, without its LF; `None` at the end.
+    /// The next line, unchanged, without its LF; `None` at the end.
     pub(super) fn next_bytes(&mut self) -> Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let read = self.reader.read_until(b'\n', &mut line).map_err(|e| Error::io(&self.path, e))?;
@@ -69,7 +69,7 @@ impl Lines {
         }
     }
 
-    /// The lines that can be read without waiting, at least one; empty at the end. So a user who
+    /// The lines that can be read without waiting, at least one; empty at the end. A user who
     /// types, or a program that writes line by line into a pipe, gets each answer at once, and a
     /// file is read in large parts.
     pub(super) fn next_batch(&mut self) -> Result<Vec<String>> {
@@ -83,7 +83,7 @@ impl Lines {
         Ok(batch)
     }
 
-    /// The next line with what is not UTF-8 replaced, and whether it was whole; `None` at the end.
+    /// The next line with invalid UTF-8 replaced, and whether it was valid; `None` at the end.
     pub(super) fn next_lossy(&mut self) -> Result<Option<(String, bool)>> {
         let Some(line) = self.next_bytes()? else { return Ok(None) };
         Ok(Some(match String::from_utf8(line) {
@@ -93,8 +93,8 @@ impl Lines {
         }))
     }
 
-    /// The lines that can be read without waiting, with what is not UTF-8 replaced: each line, and
-    /// whether it was whole.
+    /// The lines that can be read without waiting, with invalid UTF-8 replaced: each line, and
+    /// whether it was valid.
     pub(super) fn next_batch_lossy(&mut self) -> Result<Vec<(String, bool)>> {
         let mut batch = Vec::new();
         while let Some(line) = self.next_lossy()? {
@@ -107,7 +107,7 @@ impl Lines {
     }
 }
 
-/// All of a file's text, which must be UTF-8.
+/// The whole text of a file, which must be UTF-8.
 pub(super) fn read_text(path: &Path) -> Result<(PathBuf, String)> {
     let mut lines = Lines::open(path)?;
     let mut text = String::new();
@@ -118,7 +118,7 @@ pub(super) fn read_text(path: &Path) -> Result<(PathBuf, String)> {
     Ok((lines.path, text))
 }
 
-/// The first `most` lines of a file's text, which must be UTF-8.
+/// The first `most` lines of a file, which must be UTF-8.
 pub(super) fn read_lines(path: &Path, most: usize) -> Result<Vec<String>> {
     let mut lines = Lines::open(path)?;
     let mut read = Vec::new();

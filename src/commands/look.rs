@@ -1,7 +1,7 @@
-//! `regard look`: the attention between a sentence and its translation, in the terminal, as a
+//! `regard look`: shows the attention between a sentence and its translation in the terminal, as a
 //! picture or as a page.
 //!
-//! It opens as the view Attention of the server's page does: on the sharpest head of the clearest
+//! It opens like the view Attention of the server's page: on the sharpest head of the clearest
 //! layer, drawn as lines, one sentence at a time.
 
 mod page;
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 }
 
 impl Arguments {
-    /// The sentences of the text; with a translation, the text is one.
+    /// The sentences of the text; if a translation is given, the text is one sentence.
     fn sentences(&self, translator: &Translator) -> Result<Vec<String>, String> {
         let language = translator.model().languages.source.as_deref();
         let whole = 0..self.src.len();
@@ -145,7 +145,7 @@ impl Arguments {
         }
     }
 
-    /// A sentence and its translation in the model.
+    /// A sentence and its translation by the model.
     fn view(&self, translator: &Translator, text: &str) -> Result<View, Box<dyn Error>> {
         let source = translator.source().encode(text)?;
         if source.len() < 2 {
@@ -171,7 +171,7 @@ impl Arguments {
         self.kind.map_or(AttentionKind::Cross, AttentionKind::from)
     }
 
-    /// The one head to show, as a layer and its number: what the flags choose, or else the
+    /// The head to show, as a layer and a head index: the one that the flags choose, or else the
     /// sharpest.
     fn one<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<(&'a AttentionMap, usize), String> {
         let maps = self.chosen(view, kind)?;
@@ -180,7 +180,7 @@ impl Arguments {
         Ok((map, self.head.map_or_else(|| map.sharpest_head(), |head| head - 1)))
     }
 
-    /// The maps of one kind that `--layer` and `--head` choose, all layers if none is given.
+    /// The maps of one kind that `--layer` and `--head` choose; all layers if none is given.
     fn chosen<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<Vec<&'a AttentionMap>, String> {
         let maps: Vec<&AttentionMap> = view.maps.iter().filter(|map| map.kind == kind).collect();
         let Some(last) = maps.last() else {
@@ -199,7 +199,7 @@ impl Arguments {
     }
 }
 
-/// What is wrong with a kind of attention that the model does not have.
+/// The error for a kind of attention that the model does not have.
 fn missing(kind: AttentionKind, maps: &[AttentionMap]) -> String {
     let name = |kind| match kind {
         AttentionKind::Cross => "cross",
@@ -236,7 +236,7 @@ fn show(view: &View, arguments: &Arguments) -> CommandResult {
     output.flush()
 }
 
-/// Names a head, and says why it is this one.
+/// A title that names a head and says why it was chosen.
 fn title(view: &View, arguments: &Arguments, map: &AttentionMap, head: usize) -> String {
     let layers = view.maps.iter().filter(|other| other.kind == map.kind).count();
     let why = |given: Option<usize>| if given.is_none() { " (the sharpest)" } else { "" };
@@ -296,8 +296,9 @@ fn lines(view: &View, arguments: &Arguments) -> Result<Lines, Box<dyn Error>> {
     Ok(Lines::new(title(view, arguments, map, head), matrix).labels(rows, columns).axes(from, to))
 }
 
-/// The kinds that a page shows: the chosen one, or every kind that has what `--layer` and `--head`
-/// choose: an encoder may have no attention, and one stack fewer layers than the other.
+/// The kinds that a page shows: the chosen one, or every kind that has the layer and head that the
+/// flags choose: an encoder may have no attention, and one stack may have fewer layers than the
+/// other.
 fn page_kinds(view: &View, arguments: &Arguments) -> Vec<AttentionKind> {
     let kinds = [AttentionKind::Cross, AttentionKind::Encoder, AttentionKind::Decoder];
     let wanted =
@@ -311,7 +312,7 @@ fn html(views: &[View], arguments: &Arguments) -> Result<String, Box<dyn Error>>
     let mut first = None;
     for view in views {
         let kinds = page_kinds(view, arguments);
-        // Nothing fits: the message is that of the kind that was wanted.
+        // Nothing matches: report the error for the requested kind.
         first = first.or(kinds.first().copied());
         if kinds.is_empty() {
             arguments.chosen(view, arguments.kind())?;

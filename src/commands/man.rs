@@ -1,4 +1,4 @@
-//! `regard man`: the manual, made of the same definitions as the help.
+//! `regard man`: the manual, generated from the same definitions as the help.
 
 use super::{CommandResult, Output, Usage};
 use clap::{Args, Command};
@@ -47,7 +47,7 @@ fn write_all(command: &Command, folder: &std::path::Path) -> CommandResult {
     command.get_subcommands().filter(|c| !c.is_hide_set()).try_for_each(|c| write_all(c, folder))
 }
 
-/// A manual page. The examples are set line for line; the generator would run them together.
+/// A manual page. The examples keep their line breaks; the generator would join the lines.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
@@ -66,7 +66,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         writeln!(page, ".SH EXAMPLES\n.nf")?;
         let lines = text.lines().filter(|line| !matches!(line.trim(), "Example:" | "Examples:"));
         for line in lines {
-            // A point or apostrophe at the start would be a request to the typesetter.
+            // A period or apostrophe at the start would be a roff request.
             writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
         }
         writeln!(page, ".fi")?;

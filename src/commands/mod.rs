@@ -1,4 +1,4 @@
-//! One file per command, and what they share: standard output, text input, the ways to end.
+//! One file per command, and shared code: standard output, text input, ways to exit.
 
 pub(crate) mod average;
 pub(crate) mod bench;
@@ -43,7 +43,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regard::metrics::Tokenizer;
 use regard::train::distributed::{Communicator, join};
 
-/// How a command ends: with nothing, or with the one message that the user sees.
+/// The result of a command: nothing, or the one error message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
 
 /// Arguments that contradict each other, found after clap has read them; exit status 2.
@@ -55,12 +55,12 @@ pub(crate) struct Usage(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
-/// A signal ended the work before its end, after everything was saved; the exit status is the one
-/// that shells expect.
+/// A signal ended the work early, after everything was saved; the exit status is the one that
+/// shells expect.
 #[derive(Debug)]
 pub(crate) struct Interrupted(pub(crate) u8);
 
-/// Rank 0 has printed the error message, or the findings on standard output are it.
+/// Rank 0 has printed the error message, or the findings on standard output are the message.
 #[derive(Debug)]
 pub(crate) struct AlreadyReported;
 
@@ -93,7 +93,7 @@ impl Display for ClosedPipe {
     }
 }
 
-/// The folder of a model by its name, with a progress bar if it has to be fetched.
+/// The folder of a model by name, with a progress bar if it is downloaded.
 fn resolve(name: impl AsRef<Path>) -> regard::Result<PathBuf> {
     let mut bars = models::Bars::default();
     let folder = regard::formats::resolve_with(name.as_ref(), &mut |progress| bars.show(progress));
@@ -126,7 +126,7 @@ pub(crate) fn together(
     communicator.abort(if error.is::<Usage>() { 2 } else { 1 })
 }
 
-/// Says how to build the command with MPI, which is all that can be wrong without it.
+/// Explains how to build the command with MPI, which is the only possible cause without it.
 fn with_mpi_build(error: regard::Error) -> regard::Error {
     match error {
         regard::Error::Input { operation, message } if cfg!(not(feature = "mpi")) => {
@@ -197,8 +197,8 @@ pub(crate) fn cores() -> usize {
 /// The last signal that [`stop_on_signals`] has caught.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// What a command ends with that was stopped by a signal: the status is 130 after SIGINT and 143
-/// after SIGTERM.
+/// The result of a command that a signal has stopped: the status is 130 after SIGINT and 143 after
+/// SIGTERM.
 pub(crate) fn interrupted() -> Box<dyn Error> {
     let signal = match SIGNAL.load(Ordering::Relaxed) {
         // Another rank was stopped.
@@ -214,7 +214,7 @@ pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Before the flag, so that code that sees the flag finds the signal.
+        // Register this before the flag, so that code that sees the flag finds the signal.
         signal_hook::flag::register_usize(signal, Arc::clone(&SIGNAL), signal as usize)?;
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;

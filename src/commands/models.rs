@@ -1,4 +1,4 @@
-//! `regard models`: the models on this machine, and those that can be downloaded.
+//! `regard models`: models on this machine, and models to download.
 
 use super::{CommandResult, Output, Usage};
 use clap::{Args, Subcommand};
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     }
 }
 
-/// A line of a list.
+/// A line of the list.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -113,7 +113,7 @@ struct Entry<'a> {
     folder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<&'a str>,
-    /// Files that are not what was downloaded.
+    /// Files that differ from the download.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<Vec<String>>,
 }
@@ -161,7 +161,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A number of bytes for people.
+/// A human-readable size.
 fn size(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes < 1e6 => format!("{:.1} kB", bytes / 1e3),
@@ -197,7 +197,7 @@ fn list(store: &ModelStore, flags: &ListFlags) -> CommandResult {
     verdict(&entries)
 }
 
-/// What a check of the files found.
+/// The result of a verification.
 fn verdict(entries: &[Entry<'_>]) -> CommandResult {
     let is_changed = |entry: &&Entry<'_>| entry.changed.as_ref().is_some_and(|files| !files.is_empty());
     let changed: Vec<String> = (entries.iter().filter(is_changed))
@@ -272,7 +272,7 @@ fn download(store: &ModelStore, flags: &DownloadFlags) -> CommandResult {
     Ok(())
 }
 
-/// The model of this name in an index; `en_de` and `en-de` are the same.
+/// The model with this name in an index; `en_de` and `en-de` are equivalent.
 fn find<'a>(models: &'a [RemoteModel], name: &str, index: &str) -> Result<&'a RemoteModel, Box<dyn Error>> {
     let alike =
         |model: &&RemoteModel| model.name.replace('_', "-").eq_ignore_ascii_case(&name.replace('_', "-"));
@@ -283,7 +283,7 @@ fn find<'a>(models: &'a [RemoteModel], name: &str, index: &str) -> Result<&'a Re
     })
 }
 
-/// A progress bar for each file that is fetched.
+/// A progress bar for each downloaded file.
 #[derive(Default)]
 pub(super) struct Bars {
     current: Option<(String, ProgressBar)>,

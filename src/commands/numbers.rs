@@ -1,32 +1,32 @@
-//! Numbers on the command line: every option has a range, and the message of a value outside of it
+//! Numbers on the command line: every option has a range, and the error for a value outside it
 //! states the range.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Cores of one machine.
+/// The number of cores of one machine.
 pub(crate) const THREADS: RangeInclusive<usize> = 1..=1024;
-/// Hypotheses of a sentence.
+/// The beam size.
 pub(crate) const BEAM: RangeInclusive<usize> = 1..=1000;
-/// Tokens of a sentence.
+/// The number of tokens of a sentence.
 pub(crate) const TOKENS: RangeInclusive<usize> = 1..=100_000;
-/// Sentences, lines and pairs.
+/// The number of sentences, lines or pairs.
 pub(crate) const SENTENCES: RangeInclusive<usize> = 1..=1_000_000_000;
-/// Steps or passes of a training.
+/// The number of steps or passes of a training.
 pub(crate) const STEPS: RangeInclusive<u64> = 1..=1_000_000_000_000;
-/// Seconds of a measurement or a wait: a week.
+/// The duration of a measurement or a wait in seconds: up to a week.
 pub(crate) const SECONDS: RangeInclusive<f64> = 0.0..=604_800.0;
 
-// One function for each type: the type of a literal range would not follow from the field that it
-// is for.
+// One function for each type, because the type of a literal range would not be inferred from its
+// field.
 
-/// Reads a whole number within a range.
+/// Parses an integer within a range.
 pub(crate) fn whole(range: RangeInclusive<usize>) -> impl Parse<usize> {
     within(range, "whole number")
 }
 
-/// The same for steps, which may be more than memory holds.
+/// The same for steps, which may exceed `usize`.
 pub(crate) fn whole_u64(range: RangeInclusive<u64>) -> impl Parse<u64> {
     within(range, "whole number")
 }
@@ -41,17 +41,17 @@ pub(crate) fn whole_u16(range: RangeInclusive<u16>) -> impl Parse<u16> {
     within(range, "whole number")
 }
 
-/// Reads a number within a range; NaN lies in none.
+/// Parses a number within a range, which excludes NaN.
 pub(crate) fn decimal(range: RangeInclusive<f64>) -> impl Parse<f64> {
     within(range, "number")
 }
 
-/// The same for what models compute with.
+/// The same in f32, for model settings.
 pub(crate) fn decimal_f32(range: RangeInclusive<f32>) -> impl Parse<f32> {
     within(range, "number")
 }
 
-/// What clap accepts as the reader of a value.
+/// What clap accepts as a value parser.
 pub(crate) trait Parse<T>: Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {}
 
 impl<T, F: Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static> Parse<T> for F {}
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Numbers that no option of a type accepts, if the option takes a number.
+    /// Values that must be rejected for every option of this type, if the option takes a number.
     fn refused(argument: &Arg) -> Option<&'static [&'static str]> {
         let kind = argument.get_value_parser().type_id();
         let is = |id: TypeId| kind == id;
@@ -99,13 +99,13 @@ mod tests {
         }
     }
 
-    /// What an option cannot stand without, beside what its command requires.
+    /// The arguments that an option needs besides those that its command requires.
     fn company(flag: &str, command: &Command) -> &'static [&'static str] {
         let samples = command.get_arguments().any(|argument| argument.get_id() == "sample");
         match (command.get_name(), flag) {
             (_, "temperature" | "top-k" | "top-p") => &["--sample"],
             (_, "seed") if samples => &["--sample"],
-            // That of `bench`, which measures a preset or a model.
+            // For `bench`, which measures a preset or a model.
             ("translate", _) if command.get_arguments().any(|a| a.get_id() == "preset") => {
                 &["--preset", "tiny"]
             }
@@ -130,7 +130,7 @@ mod tests {
             let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
             let Some(values) = refused(argument).filter(|_| takes_value) else { continue };
             *count += 1;
-            // Its value is of the type of its field, or reading it panics.
+            // The value must have the type of its field, or parsing panics.
             let mut line = path.to_vec();
             for required in command.get_arguments().filter(|other| other.is_required_set()) {
                 line.extend(required.get_long().map(|long| format!("--{long}")));
@@ -141,8 +141,7 @@ mod tests {
             if let Err(error) = crate::cli::Arguments::try_parse_from(&line) {
                 panic!("{line:?}: {error}");
             }
-            // Any number is as good a seed as another; the others are checked against the model or
-            // the text.
+            // Every number is a valid seed; the others are checked against the model or the text.
             if ["seed", "layer", "head", "vocabulary"].contains(&flag) {
                 continue;
             }
@@ -161,8 +160,8 @@ mod tests {
         }
     }
 
-    /// Every option of every command that takes a number refuses those that overflow, allocate or
-    /// wait without end.
+    /// Every option of every command that takes a number rejects values that overflow, exhaust
+    /// memory or wait forever.
     #[test]
     fn every_number_has_a_range() {
         let mut count = 0;

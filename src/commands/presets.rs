@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regard::model::Preset;
 
-/// Reads the name of one of some presets.
+/// Parses the name of one of some presets.
 pub(crate) fn one_of(possible: &'static [Preset]) -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(possible.iter().map(|preset| preset.name())).try_map(move |name| {
         let found = possible.iter().find(|preset| preset.name() == name);

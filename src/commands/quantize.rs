@@ -1,4 +1,4 @@
-//! `regard quantize`: a model in 8 bits.
+//! `regard quantize`: converts a model to int8.
 
 use super::{CommandResult, resolve};
 use clap::Args;

@@ -42,9 +42,9 @@ pub(crate) struct Arguments {
     precision: TrainingDType,
 }
 
-/// New sentences teach more than the same ones again: a run sees each of these about four times.
+/// New sentences teach more than repeated ones: a run sees each of these about four times.
 const PAIRS: usize = 30_000;
-/// A minute to a minute and a half on two cores.
+/// One to one and a half minutes on two cores.
 const STEPS: u64 = 1400;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     output.flush()
 }
 
-/// Writes the training pairs where a run keeps what can be made again; the two files.
+/// Writes the training pairs to the cache folder of the run; returns the two files.
 fn write_corpus(out: &Path, pairs: &[(String, String)]) -> Result<[PathBuf; 2], regard::Error> {
     let folder = out.join("cache");
     fs::create_dir_all(&folder).map_err(|e| regard::Error::io(&folder, e))?;
@@ -106,7 +106,7 @@ fn write_corpus(out: &Path, pairs: &[(String, String)]) -> Result<[PathBuf; 2], 
     Ok([write("train.en", |pair| &pair.0)?, write("train.fr", |pair| &pair.1)?])
 }
 
-/// A model half as deep as `tiny`, and a schedule that ends when the minute does.
+/// A model half as deep as `tiny`, and a schedule that ends after about a minute.
 fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     let mut config = TrainConfig::new(Preset::Tiny);
     config.data.src = vec![src];
@@ -126,7 +126,7 @@ fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
         max_sum: None,
     };
     config.validation.every = Every::Steps(arguments.steps.div_ceil(3).max(1));
-    // Pairs of the training set: the held-out ones must not choose the model that they judge.
+    // Validate on training pairs: the held-out pairs must not choose the model that they evaluate.
     config.validation.max_sentences = 100;
     config.validation.samples = 1;
     config.checkpoints.every = config.validation.every;

@@ -1,4 +1,4 @@
-//! `regard score`: translations against references, with sacreBLEU's numbers and signatures.
+//! `regard score`: scores translations against references, with sacreBLEU's numbers and signatures.
 
 use super::input::{is_stdin, read_text};
 use super::numbers::whole;
@@ -113,7 +113,7 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// BLEU over words has none to count in Chinese or Thai text.
+    /// Warns about BLEU over words in Chinese or Thai text, which has no word boundaries.
     fn warn_of_unspaced(&self, hypotheses: &[String]) {
         let words = self.tokenize.is_none() && self.target_lang.is_none();
         let sample: String = hypotheses.iter().take(100).flat_map(|line| line.chars()).collect();
@@ -125,7 +125,7 @@ impl Arguments {
     }
 }
 
-/// The lines of the files, which have the same number of them, at least 1.
+/// The lines of the files, which all have the same number of lines, at least 1.
 struct Texts {
     hypotheses: Vec<String>,
     baseline: Option<Vec<String>>,
@@ -210,7 +210,7 @@ fn print_scores(output: &mut Output, mut scores: Scores, arguments: &Arguments) 
         scores.0.iter_mut().for_each(|(_, score)| round_score(score, arguments.width));
         return output.line(serde_json::to_string(&scores)?);
     }
-    // The equals signs stand below each other.
+    // Align the equals signs.
     let title = |score: &Score| score.name.chars().count() + 1 + score.signature.chars().count();
     let longest = scores.0.iter().map(|(_, score)| title(score)).max().unwrap_or(0);
     let width = arguments.width.unwrap_or(2).into();
@@ -256,7 +256,7 @@ fn numbers(score: &Score, width: usize) -> String {
     format!("{:.width$}{}{details}", score.score, interval.unwrap_or_default())
 }
 
-/// Rounds as the text would show it, so that both forms give the same number.
+/// Rounds to the digits of the text output, so that both forms give the same number.
 fn round_score(score: &mut Score, width: Option<u8>) {
     let Some(width) = width.map(usize::from) else { return };
     let round = |x: &mut f64| *x = format!("{x:.width$}").parse().unwrap_or(*x);

@@ -1,4 +1,4 @@
-//! The flags of model and search, shared by all commands that translate.
+//! The model and search flags, shared by all commands that translate.
 
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
@@ -38,19 +38,19 @@ impl ModelFlags {
 }
 
 impl ModelFlags {
-    /// Each model by itself.
+    /// Loads each model separately.
     pub(super) fn load_each(&self) -> std::result::Result<Vec<Translator>, Box<dyn std::error::Error>> {
         let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
         let load = |folder: &PathBuf| Translator::load_as(&[resolve(folder)?], self.precision, isa, threads);
         Ok(self.model.iter().map(load).collect::<Result<Vec<_>>>()?)
     }
 
-    /// The models as they were named.
+    /// The model names that were given.
     pub(super) fn names(&self) -> String {
         self.model.iter().map(|model| model.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What must be the same on all ranks of an MPI job.
+    /// What must be equal on all ranks of an MPI job.
     pub(super) fn consistency_check(&self) -> Result<ConsistencyCheck> {
         let mut check = ConsistencyCheck::new();
         for folder in &self.model {
@@ -61,7 +61,7 @@ impl ModelFlags {
     }
 }
 
-/// The languages of a model that has several.
+/// The languages of a multilingual model.
 #[derive(Debug, Args)]
 pub(super) struct LanguageFlags {
     /// Language of the input, for multilingual models: de, deu_Latn, de_DE and __de__ all work
@@ -79,7 +79,7 @@ impl LanguageFlags {
     }
 }
 
-/// The translator for one of its pairs of languages. For a model of one pair, naming that pair is
+/// The translator for one of its language pairs. For a model with one pair, naming that pair is
 /// accepted.
 pub(super) fn choose_languages(
     translator: Translator,
@@ -89,8 +89,8 @@ pub(super) fn choose_languages(
     Ok(languages_for(&translator, source, target)?.unwrap_or(translator))
 }
 
-/// A translator of a multilingual model, for one pair; nothing for one that has only one
-/// pair, which these must be, if any are given.
+/// A translator for one language pair of a multilingual model; `None` for a model with a single
+/// pair, which must match the given languages, if any.
 pub(super) fn languages_for(
     translator: &Translator,
     source: Option<&str>,

@@ -1,4 +1,4 @@
-//! `regard serve`: models behind HTTP.
+//! `regard serve`: serves models over HTTP.
 
 mod known;
 
@@ -154,7 +154,7 @@ struct Access {
 }
 
 impl Access {
-    /// The certificate and its key, which come together.
+    /// The certificate and its key, which must be given together.
     #[cfg(feature = "tls")]
     fn tls(&self) -> Result<Option<Tls>, Box<dyn Error>> {
         match (&self.tls_cert, &self.tls_key) {
@@ -170,7 +170,7 @@ impl Access {
         Ok(None)
     }
 
-    /// The certificate that the server shows.
+    /// The certificate of the server.
     fn certificate(&self) -> Option<&Path> {
         #[cfg(feature = "tls")]
         return self.tls_cert.as_deref();
@@ -237,7 +237,7 @@ struct LimitFlags {
     max_connections_per_address: usize,
 }
 
-/// Seconds of a wait: a millisecond to a day.
+/// The range of waits in seconds: a millisecond to a day.
 const WAIT: std::ops::RangeInclusive<f64> = 0.001..=86_400.0;
 
 impl Arguments {
@@ -301,7 +301,7 @@ impl Arguments {
         self.model_arguments()?.iter().map(load).collect()
     }
 
-    /// What `--model` may be given, once for each model.
+    /// The values of `--model`, one for each model.
     fn model_arguments(&self) -> Result<Vec<String>, Box<dyn Error>> {
         let none_in = |folder: &Path| format!("{}: there are no models in this folder", folder.display());
         let mut arguments = Vec::new();
@@ -322,7 +322,7 @@ impl Arguments {
         if arguments.is_empty() {
             arguments = ModelStore::from_env().list()?.into_iter().map(|model| model.name).collect();
         }
-        // Not clap's requirement: it may come from a file, and a health check needs none.
+        // Not a requirement of clap: models may come from a file, and a health check needs none.
         if arguments.is_empty() {
             let message = "there is no model to serve: give --model, or REGARD_MODEL, or model in --config, or download one with \
                  `regard models download`";
@@ -332,14 +332,12 @@ impl Arguments {
     }
 }
 
-/// What is no model, though it may lie among models: hidden files, and what ext4 has at the root of
-/// every volume.
+/// Whether an entry is not a model: hidden files, and the `lost+found` folder of every ext4 volume.
 fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "lost+found" || name.to_string_lossy().starts_with('.'))
 }
 
-/// The models in a folder, by name: everything in it that is a folder or a package, but for hidden
-/// ones.
+/// The models in a folder, by name: every folder or package in it, except hidden ones.
 fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let named = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut found = Vec::new();
@@ -358,7 +356,7 @@ fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// The models in a folder of folders, by name, none in an empty one; `None` for any other folder.
+/// The models in a folder of folders, by name; empty for an empty folder, `None` for any other.
 fn models_in(folder: &Path) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
@@ -372,7 +370,7 @@ fn models_in(folder: &Path) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// `en-de=DIR` as a pair and a folder; a folder that exists under the whole name is one.
+/// Parses `en-de=DIR` as a pair and a folder, unless a folder exists under the whole name.
 fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
     let pair = argument.split_once('=').and_then(|(pair, folder)| Some((pair.split_once('-')?, folder)));
     match pair.filter(|_| !Path::new(argument).exists()) {
@@ -383,7 +381,7 @@ fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
     }
 }
 
-/// The languages of a model and its folder, for the user.
+/// The languages of a model and its folder, for messages.
 fn pair(model: &ModelSource) -> String {
     let own = &model.translator.model().languages;
     if let (None, Some(tokens)) = (&model.languages, model.translator.model().tokenizers.languages()) {
@@ -397,8 +395,8 @@ fn pair(model: &ModelSource) -> String {
     format!("{} → {} ({})", name(source), name(target), model.folder.display())
 }
 
-/// The address at which this machine reaches a server that listens on `host`: the loopback one for
-/// all interfaces.
+/// The address at which this machine reaches a server that listens on `host`: loopback if it
+/// listens on all interfaces.
 fn reachable(host: IpAddr) -> IpAddr {
     match host {
         IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -428,7 +426,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     Ok(())
 }
 
-/// For a caller that has its own log and its own way to stop.
+/// For a caller with its own log and its own way to stop.
 pub(crate) fn run_with(
     arguments: Arguments,
     ready: impl FnOnce(SocketAddr),
@@ -437,7 +435,7 @@ pub(crate) fn run_with(
     serve(&arguments, |address, _| ready(address), Shutdown::When(Box::pin(stop)))
 }
 
-/// Serves until the shutdown. `ready` gets the address, and a line for each model about its
+/// Serves until shutdown. `ready` receives the address, and a line for each model about its
 /// languages.
 fn serve(
     arguments: &Arguments,

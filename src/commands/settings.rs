@@ -1,9 +1,9 @@
 //! Settings of `serve` and `train` from the environment and from a file: flags override the
 //! environment, and the environment overrides the file.
 //!
-//! Every flag has a variable: `--max-batch` is `REGARD_MAX_BATCH`. What is set becomes the default
-//! of its flag, so that everything else about it (its range, its message, what it excludes) stays
-//! where the flag is defined.
+//! Every flag has a variable: `--max-batch` is `REGARD_MAX_BATCH`. A setting becomes the default of
+//! its flag, so that everything else about it (its range, its message, its conflicts) stays where
+//! the flag is defined.
 
 use super::Usage;
 use clap::error::ErrorKind;
@@ -17,7 +17,7 @@ const COMMANDS: [&str; 2] = ["serve", "train"];
 /// Flags that are not settings.
 const ACTIONS: [&str; 4] = ["help", "version", "health-check", "resume"];
 
-/// Variables of LibreTranslate that mean the same as a flag of `serve`.
+/// Variables of LibreTranslate that correspond to a flag of `serve`.
 const LIBRETRANSLATE: [(&str, &str); 7] = [
     ("LT_HOST", "host"),
     ("LT_PORT", "port"),
@@ -33,13 +33,13 @@ const LIBRETRANSLATE: [(&str, &str); 7] = [
 struct Setting {
     /// The long name of its flag.
     flag: String,
-    /// Without a value, the flag keeps its own default, whatever a file says.
+    /// Without a value, the flag keeps its own default, whatever the file says.
     values: Vec<String>,
-    /// What the user calls it: a variable, or a key of a file.
+    /// The name that the user knows: a variable, or a key of a file.
     name: String,
 }
 
-/// The definitions with the settings of the environment and of a file as defaults of their flags,
+/// The definitions, with the settings of the environment and of a file as defaults of their flags,
 /// for a call with these arguments.
 pub(crate) fn with_settings(
     root: Command,
@@ -52,7 +52,7 @@ pub(crate) fn with_settings(
     let environment = from_environment(command, &name, &variable)?;
     check(&root, &name, &environment, "environment")?;
     let file = match given(arguments, "config").or_else(|| variable("REGARD_CONFIG").map(OsString::from)) {
-        // The file of a training run has a format of its own.
+        // The file of a training run has its own format.
         Some(file) if name == "serve" => {
             let settings = from_file(Path::new(&file))?;
             check(&root, &name, &settings, &Path::new(&file).display().to_string())?;
@@ -81,12 +81,12 @@ fn with_default(command: Command, setting: Setting) -> Command {
     }
     let id = command.get_arguments().find(|arg| arg.get_long() == Some(&setting.flag)).map(Arg::get_id);
     let Some(id) = id.map(|id| id.as_str().to_owned()) else { return command };
-    // Definitions hold borrowed text; this is once in the life of the program.
+    // Definitions hold borrowed text; leaking it is fine because this runs once.
     let values: Vec<&'static str> = setting.values.into_iter().map(|value| &*value.leak()).collect();
     command.mut_arg(id, |arg| arg.required(false).default_values(values))
 }
 
-/// The flags that exclude `flag`, or that it excludes.
+/// The flags that conflict with `flag`.
 fn conflicts(command: &Command, flag: &str) -> Vec<String> {
     let excludes = |arg: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(arg).iter().any(|excluded| excluded.get_id() == other.get_id())
@@ -98,7 +98,7 @@ fn conflicts(command: &Command, flag: &str) -> Vec<String> {
     others.filter_map(|other| other.get_long().map(str::to_owned)).collect()
 }
 
-/// The value of a flag among the arguments, empty if it has none; `None` if it is not there.
+/// The value of a flag among the arguments, empty if it has none; `None` if it is not given.
 fn given(arguments: &[OsString], flag: &str) -> Option<OsString> {
     let flag = format!("--{flag}");
     let mut rest = arguments.iter();
@@ -119,7 +119,7 @@ fn from_environment(
     name: &str,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<Setting>, Usage> {
-    // An empty variable is one that is not set.
+    // An empty variable counts as not set.
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     let mut found = Vec::new();
     for arg in command.get_arguments() {
@@ -131,13 +131,13 @@ fn from_environment(
         let Some((name, value)) = named.find_map(|name| variable(&name).map(|value| (name, value))) else {
             continue;
         };
-        // LibreTranslate's way to write "no limit".
+        // LibreTranslate's notation for "no limit".
         if name.starts_with("LT_") && value.trim() == "-1" && name != "LT_REQ_LIMIT" {
             note!("regard: {name}=-1 is left aside: --{flag} has a limit in any case, and a default");
             continue;
         }
         let values = match arg.get_action() {
-            // No limit is the default here, too.
+            // No limit is also the default here.
             _ if name == "LT_REQ_LIMIT" && matches!(value.trim(), "-1" | "0") => Vec::new(),
             ArgAction::SetTrue => match truth(&value) {
                 Some(true) => vec!["true".to_owned()],
@@ -160,7 +160,7 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// The settings of a TOML file: `max-batch = 16`; an underscore is as good as a hyphen.
+/// The settings of a TOML file: `max-batch = 16`; underscores and hyphens are equivalent.
 fn from_file(file: &Path) -> Result<Vec<Setting>, Usage> {
     let wrong = |message: String| Usage(format!("{}: {message}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
@@ -191,7 +191,7 @@ fn scalar(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// Refuses settings that their flags would refuse, by the names that the user gave them.
+/// Rejects settings that their flags would reject, under the names that the user gave them.
 fn check(root: &Command, name: &str, settings: &[Setting], origin: &str) -> Result<(), Usage> {
     let command = root.clone().mut_subcommand(name, |command| command.mut_args(|arg| arg.required(false)));
     let is_switch = |flag: &str| {
@@ -206,12 +206,12 @@ fn check(root: &Command, name: &str, settings: &[Setting], origin: &str) -> Resu
         }
     }
     let Err(error) = command.try_get_matches_from(line) else { return Ok(()) };
-    // Flags may have what is missing here.
+    // Flags may provide what is missing here.
     if error.kind() == ErrorKind::MissingRequiredArgument {
         return Ok(());
     }
     let mut message = crate::cli::first_paragraph(&error.to_string());
-    // Longest names first: --host is the beginning of other flags.
+    // Replace the longest names first: --host is a prefix of other flags.
     let mut by_length: Vec<&Setting> = settings.iter().collect();
     by_length.sort_by_key(|setting| std::cmp::Reverse(setting.flag.len()));
     for Setting { flag, name, .. } in by_length {
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(found.get_one::<usize>("char_limit"), Some(&50));
         assert_eq!(found.get_one::<f64>("timeout"), Some(&3.5));
         assert_eq!(found.get_one::<std::net::IpAddr>("host").unwrap().to_string(), "127.0.0.1");
-        // The file may be named by the environment, and models by both.
+        // The environment may name the file, and both may name models.
         let variables = [("REGARD_CONFIG", file.to_str().unwrap()), ("REGARD_MODEL", "x, y")];
         let found = parse(&["serve"], &variables).unwrap();
         assert_eq!(found.get_many::<String>("model").unwrap().collect::<Vec<_>>(), ["x", "y"]);
@@ -276,10 +276,10 @@ mod tests {
         for no_limit in ["-1", "0"] {
             assert_eq!(found(&[("LT_REQ_LIMIT", no_limit)]), (true, None, Some(70)));
         }
-        // Characters are limited in any case.
+        // The number of characters is always limited.
         assert_eq!(found(&[("LT_CHAR_LIMIT", "-1")]), (true, Some(60), Some(70)));
         assert_eq!(found(&[("LT_REQ_LIMIT", "-1"), ("REGARD_REQUESTS_PER_MINUTE", "9")]).1, Some(9));
-        // What is off excludes nothing.
+        // A flag that is off conflicts with nothing.
         std::fs::write(&file, "shortlist = \"lex.txt\"\n").unwrap();
         let found = parse(&["serve", &config], &[("REGARD_NO_SHORTLIST", "false")]).unwrap();
         assert!(found.get_one::<std::path::PathBuf>("shortlist").is_some());

@@ -1,4 +1,4 @@
-//! `regard shortlist`: the likely words of each source word, from a corpus.
+//! `regard shortlist`: learns the likely target words of each source word from a corpus.
 
 use super::numbers::{SENTENCES, THREADS, whole};
 use super::{CommandResult, cores, resolve};
@@ -43,11 +43,11 @@ pub(crate) struct Arguments {
     threads: Option<usize>,
 }
 
-/// Pairs that a shortlist is learned from at most.
+/// The maximum number of pairs to learn a shortlist from.
 pub(super) const PAIRS: usize = 500_000;
 
-/// Reads a shortlist for another command. The error for a wrong file names the command that makes
-/// a right one.
+/// Reads a shortlist for another command. The error for an invalid file names the command that
+/// creates one.
 pub(super) fn load(file: &Path) -> Result<Shortlist, regard::Error> {
     Shortlist::load(file).map_err(|error| match error {
         regard::Error::Line { path, line, message } => {
@@ -58,7 +58,7 @@ pub(super) fn load(file: &Path) -> Result<Shortlist, regard::Error> {
     })
 }
 
-/// A folder for the encoded corpus, gone at the end.
+/// A temporary folder for the encoded corpus.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -88,11 +88,11 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 pub(super) struct LearnedShortlist {
     pub(super) list: Shortlist,
     pub(super) pairs: usize,
-    /// Words that are considered for a sentence, on average.
+    /// The mean number of candidate words per sentence.
     pub(super) words: usize,
 }
 
-/// Learns the shortlist of a model from at most `most` pairs of a corpus, spread over it.
+/// Learns the shortlist of a model from at most `most` pairs, sampled evenly from a corpus.
 pub(super) fn learn(
     model: &Model,
     inputs: &Inputs,

@@ -1,4 +1,4 @@
-//! `regard study`: comparisons around the Transformer, measured.
+//! `regard study`: measured comparisons around the Transformer.
 
 use super::numbers::whole_u16;
 use super::{CommandResult, Output, Usage, cores, print_line};
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     }
 }
 
-/// The studies of these names, in their order.
+/// The studies with these names, in order.
 fn choose(names: &[String]) -> Result<Vec<&'static Study>, Usage> {
     if names.iter().any(|name| name == "all") {
         return Ok(studies().iter().collect());
@@ -121,7 +121,7 @@ fn run_one(
     Ok(report)
 }
 
-/// The command and the machine that made a report.
+/// The command and the machine that produced a report.
 fn made(study: &Study, setup: &Setup<'_>, seconds: f64) -> String {
     let scale = match setup.scale {
         Scale::Smoke => " --smoke",

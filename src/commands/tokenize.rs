@@ -1,4 +1,4 @@
-//! `regard tokenize`: the pieces of text, and tokenizers by themselves.
+//! `regard tokenize`: the pieces of text, and standalone tokenizers.
 
 mod count;
 
@@ -54,8 +54,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "out")]
     #[arg(conflicts_with_all = ["model", "files", "target", "ids", "decode", "eos", "count", "json", "threads"])]
     train: Vec<PathBuf>,
-    // clap drops a `requires` whose argument conflicts with one that is there; hence the second
-    // condition from here on.
+    // clap drops a `requires` whose argument conflicts with a given one; hence the second condition
+    // from here on.
     /// Vocabulary size, 259 special tokens and bytes included
     /// [default: chosen by the size of the text]
     #[arg(long, value_name = "N", requires = "train", conflicts_with = "model")]
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     if let Some(out) = &arguments.out {
         return train(&arguments, out);
     }
-    // clap has seen to it that there is a model.
+    // clap has ensured that there is a model.
     let tokenizers = load(&resolve(arguments.model.as_deref().unwrap_or(Path::new(".")))?)?;
     let tokenizer = if arguments.target { tokenizers.target() } else { tokenizers.source() };
     let stdin = [PathBuf::from("-")];
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
                     })?;
                     match arguments.json {
                         true => output.line(json!({"text": text}))?,
-                        // A model may write any byte; a line stays a line.
+                        // A model may generate any byte; keep the output on one line.
                         false => output.line(text.replace(['\n', '\r'], " "))?,
                     }
                 }
@@ -149,7 +149,7 @@ fn decode(tokenizer: &Tokenizer, line: &str, from_ids: bool) -> Result<String, S
             false => format!("{word:?} is not a piece of the vocabulary; pieces are separated by spaces"),
         })
     };
-    // Only ASCII spaces part pieces: a foreign vocabulary may have any other kind inside one.
+    // Split at ASCII spaces only: the pieces of a foreign vocabulary may contain any other kind.
     let words = line.trim_end_matches('\r').split(' ').filter(|word| !word.is_empty());
     Ok(tokenizer.decode(&words.map(id).collect::<Result<Vec<u32>, _>>()?))
 }

@@ -1,4 +1,4 @@
-//! `regard train`: two text files to a translator.
+//! `regard train`: from two text files to a translator.
 
 mod tmx;
 mod view;
@@ -53,7 +53,7 @@ const HELP: &str = "Examples:\n  \
     report.html, TensorBoard) and the cache are in folders under it; DIR/logs/config.toml has every setting with its value.\n\
     Ctrl-C (SIGINT) and SIGTERM save everything and stop with exit status 130 or 143; a second signal stops at once.";
 
-/// The help with all settings, which come from their definitions.
+/// The help with all settings, generated from their definitions.
 fn long_help() -> String {
     let mut sections: Vec<(String, Vec<String>)> = vec![(String::new(), Vec::new())];
     for key in TrainConfig::new(Preset::Tiny).keys() {
@@ -162,7 +162,7 @@ pub(crate) fn run(mut arguments: Arguments) -> CommandResult {
     })
 }
 
-/// The settings that must be the same on all ranks.
+/// The settings that must be equal on all ranks.
 fn consistency_check(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     let mut asked = TrainConfig::read(arguments.preset, |_| Preset::Base, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut asked)?;
@@ -170,7 +170,7 @@ fn consistency_check(arguments: &Arguments) -> Result<ConsistencyCheck, regard::
     Ok(program_check().into_iter().chain(own).chain(config_check(&asked)).collect())
 }
 
-/// As the only process, or as rank 0 of several.
+/// Runs as the only process, or as rank 0 of several.
 fn run_first(arguments: &Arguments, communicator: Arc<dyn Communicator>) -> CommandResult {
     let stop = stop_on_signals()?;
     let mut view = View::new();
@@ -186,7 +186,7 @@ fn run_first(arguments: &Arguments, communicator: Arc<dyn Communicator>) -> Comm
     }
 }
 
-/// For a caller with its own display of progress and its own way to stop.
+/// For a caller with its own progress display and its own way to stop.
 pub(crate) fn run_with(
     mut arguments: Arguments,
     progress: &mut dyn Progress,
@@ -235,8 +235,8 @@ fn start(
     Ok(outcome.map_err(|error| in_flags(error, &arguments.out))?)
 }
 
-/// The commands that the card of the model in `out` shows: the one that this process was started
-/// with, if it is ours, and how to translate.
+/// The commands to show on the card of the model in `out`: the one that started this process, if it
+/// is ours, and how to translate.
 pub(super) fn card_commands(out: &Path) -> CardCommands {
     let quoted = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
@@ -257,7 +257,7 @@ pub(super) fn card_commands(out: &Path) -> CardCommands {
     }
 }
 
-/// Settings as the library names them, and how to set them on the command line.
+/// The library's names of settings, and how to set them on the command line.
 const FLAGS: [(&str, &str); 14] = [
     ("data.target_langs", "--target-langs"),
     ("data.source_lang", "--source-lang"),
@@ -275,12 +275,12 @@ const FLAGS: [(&str, &str); 14] = [
     ("terms.share", "--terms"),
 ];
 
-/// A message of the library with the flags of the command line in place of settings.
+/// A message of the library with settings replaced by command-line flags.
 pub(super) fn named_by_flags(text: &str) -> String {
     FLAGS.iter().fold(text.to_owned(), |text, (setting, flag)| text.replace(setting, flag))
 }
 
-/// An error of the run in `out`, with the flags of the command line.
+/// An error of the run in `out`, with command-line flags.
 fn in_flags(error: regard::Error, out: &Path) -> regard::Error {
     match error {
         regard::Error::Config { field, message } => {
@@ -295,7 +295,7 @@ fn in_flags(error: regard::Error, out: &Path) -> regard::Error {
     }
 }
 
-/// Refuses flags without any text, or with one side of it.
+/// Rejects calls without any text, or with only one side of it.
 fn check_text(arguments: &Arguments) -> Result<(), Usage> {
     let CorpusArguments { src, tgt, tsv, pairs, .. } = &arguments.corpus;
     let missing = match (src.is_empty(), tgt.is_empty()) {
@@ -308,7 +308,7 @@ fn check_text(arguments: &Arguments) -> Result<(), Usage> {
     Err(Usage(missing.to_owned()))
 }
 
-/// What came out, in the lines that stdout gets.
+/// The outcome as printed on stdout.
 pub(crate) fn summary(outcome: &Outcome, out: &Path) -> String {
     let out = out.display();
     let score = |value: Option<f64>| value.map_or("–".into(), |v| format!("{v:.2}"));
@@ -325,7 +325,7 @@ pub(crate) fn summary(outcome: &Outcome, out: &Path) -> String {
     )
 }
 
-/// The flags that stand for settings, put into them.
+/// Applies the flags to the settings.
 fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::Error> {
     let data = &mut config.data;
     arguments.corpus.apply(data);
@@ -348,7 +348,7 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     Ok(())
 }
 
-/// Says where all settings are listed, if one is not known.
+/// Adds a pointer to the list of all settings, if the setting is unknown.
 fn with_list(error: regard::Error) -> regard::Error {
     match error {
         regard::Error::Config { field, message } if message.starts_with("there is no such setting") => {
@@ -376,7 +376,7 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
         let pairs = inputs(&data).ok().and_then(|inputs| count_pairs(&inputs));
         let cores = arguments.threads.unwrap_or_else(cores);
         let preset = TrainConfig::choose_preset(pairs.map(|count| count.pairs), cores);
-        // A number that is not known is not mentioned.
+        // Omit an unknown number.
         let pairs = pairs.map_or(String::new(), |count| format!("{count}, "));
         let cores = format!("{cores} core{}", if cores == 1 { "" } else { "s" });
         note!("Preset: {} ({pairs}{cores}). Change with --preset", preset.name());
@@ -393,12 +393,12 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     Ok(config)
 }
 
-/// Refuses a model whose shape differs from the requested one. A preset that is given by name
-/// requests a shape, too.
+/// Rejects a model whose shape differs from the requested one. A preset given by name also requests
+/// a shape.
 fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard::Error> {
     let Some(init) = &config.data.init else { return Ok(()) };
     let has = Model::config(&resolve(init)?)?;
-    // Without settings of the model, its shape is that of the initial model.
+    // Without model settings, the shape is that of the initial model.
     let mut asked = TrainConfig { model: has.clone(), ..TrainConfig::new(config.preset) };
     if let Some(file) = &arguments.config {
         asked.put_file(file)?;

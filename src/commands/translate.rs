@@ -1,5 +1,5 @@
-//! `regard translate`: standard input or files to standard output, one output line per input line;
-//! files and documents into other files.
+//! `regard translate`: translates standard input or files to standard output, one output line per
+//! input line; or files and documents into other files.
 
 mod bulk;
 mod caller;
@@ -158,16 +158,16 @@ impl From<Method> for GlossaryMethod {
 struct JsonLine<'a> {
     source_tokens: &'a [String],
     translations: Vec<JsonCandidate<'a>>,
-    /// How good the best translation is likely to be, from 0 to 1.
+    /// The estimated quality of the best translation, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f32>,
-    /// What of it came from the translation memory.
+    /// How the translation memory contributed.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Match>,
     /// Sentences whose first translation was degenerate.
     #[serde(skip_serializing_if = "is_empty")]
     guarded: &'a [Guarded],
-    /// Terms of the glossary that the source has, and those that the translation lacks.
+    /// Glossary terms in the source, and those that the translation lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     terms: Option<&'a TermReport>,
 }
@@ -254,7 +254,7 @@ fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &m
     Ok(())
 }
 
-/// Says once that the text looks like another language than the model reads.
+/// Warns once if the text looks like another language than the model's source language.
 fn warn_of_language(route: &Route, lines: &[&str], path: &Path, progress: &ProgressBar) {
     let text = lines.iter().take(64).copied().collect::<Vec<_>>().join("\n");
     if let Some(warning) = route.check_language(&text) {
@@ -262,11 +262,11 @@ fn warn_of_language(route: &Route, lines: &[&str], path: &Path, progress: &Progr
     }
 }
 
-/// What is known beside the models.
+/// The resources besides the models.
 type Resources = (Option<Arc<Glossary>>, Option<Arc<Memory>>);
 
 impl Arguments {
-    /// The models, each by itself.
+    /// Loads each model separately.
     fn load_models(&self) -> Result<Vec<Translator>, Box<dyn std::error::Error>> {
         self.model.load_each()
     }
@@ -275,7 +275,7 @@ impl Arguments {
         (self.source_lang.as_deref(), self.target_lang.as_deref())
     }
 
-    /// The glossary and the memory, for these models in a row.
+    /// The glossary and the memory for these models, applied in sequence.
     fn known(&self, models: &[Arc<Translator>]) -> Result<Resources, Box<dyn std::error::Error>> {
         let glossary = self.glossary.as_deref().map(Glossary::load).transpose()?.map(Arc::new);
         let Some(file) = &self.memory else { return Ok((glossary, None)) };
@@ -290,7 +290,7 @@ impl Arguments {
         Ok((glossary, Some(Arc::new(Memory::load(file, &source, &target)?))))
     }
 
-    /// Everything that decides what is written, as text.
+    /// Everything that determines the output, as text.
     fn settings(&self, route: &Route) -> String {
         let options: Vec<_> = route.models().iter().map(|model| &model.options).collect();
         let Arguments { nbest, scores, alignment, json, jsonl, no_split, .. } = self;
@@ -306,8 +306,7 @@ impl Arguments {
     }
 }
 
-/// The settings of the search of a model of a route, of which only the last one says what is
-/// printed.
+/// The search settings of a model of a route; only the last model determines what is printed.
 fn route_options(
     arguments: &Arguments,
     translator: &Translator,
@@ -372,8 +371,8 @@ fn read_all(input: &Input) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     }
 }
 
-/// A flag that is true while the command waits for input: everything is printed then, and a signal
-/// may end the program at once.
+/// A flag that is true while the command waits for input: everything has been printed then, and a
+/// signal may end the program at once.
 fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let idle = Arc::new(AtomicBool::new(false));
@@ -383,7 +382,7 @@ fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     Ok(idle)
 }
 
-/// Number of pairs scored together.
+/// The number of pairs scored together.
 const PART: usize = 512;
 
 fn progress(inputs: &[Input]) -> ProgressBar {
@@ -391,7 +390,7 @@ fn progress(inputs: &[Input]) -> ProgressBar {
     spinner(!std::io::stdout().is_terminal() && !from_terminal && std::io::stderr().is_terminal())
 }
 
-/// Counts lines, if anybody sees it.
+/// A line counter, if it is visible.
 fn spinner(seen: bool) -> ProgressBar {
     if !seen {
         return ProgressBar::hidden();
@@ -428,7 +427,7 @@ fn without_tabs(text: &str) -> String {
     text.replace('\t', " ")
 }
 
-/// A line's translations as they are printed.
+/// A line's translations as printed.
 fn render(arguments: &Arguments, translated: &TranslatedLine) -> Result<String, serde_json::Error> {
     let line = &translated.line;
     if arguments.json {
@@ -445,7 +444,7 @@ fn render(arguments: &Arguments, translated: &TranslatedLine) -> Result<String, 
         };
         return Ok(serde_json::to_string(&line)? + "\n");
     }
-    // An empty line has no candidates, and is as many empty lines as others have translations.
+    // An empty line has no candidates: print as many empty lines as other lines have translations.
     let empty = [line.best()];
     let candidates: Vec<&Candidate> = match line.candidates.is_empty() {
         true => empty.iter().cycle().take(arguments.nbest).collect(),

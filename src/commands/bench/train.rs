@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Those that are measured.
+/// The presets to measure.
 const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Small, Preset::Base, Preset::Student];
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ enum OverlapFlag {
     Off,
 }
 
-/// One line of the comparison; the fields that the peers print come first.
+/// One line of the comparison; the fields that the peers also print come first.
 #[derive(Debug, Serialize)]
 struct Report {
     peer: &'static str,
@@ -67,15 +67,16 @@ struct Report {
     /// The share of the replicas' time spent in GEMM.
     matmul_share: f64,
     isa: &'static str,
-    /// Processes that worked together, and replicas of all.
+    /// The number of processes, and the number of replicas of all processes.
     ranks: usize,
     replicas: usize,
-    /// What one rank sends in a step, and how long all of that takes.
+    /// The data that one rank sends in a step, and the time that this takes.
     wire_mb: f64,
     exchange_ms: f64,
 }
 
-/// Words, sentences of a batch, and tokens of a sentence on either side.
+/// The number of words, the number of sentences per batch, and the number of tokens per sentence on
+/// either side.
 fn workload(preset: Preset) -> (usize, usize, usize) {
     match preset {
         Preset::Tiny | Preset::Small => (10_000, 128, 20),
@@ -100,14 +101,14 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     })
 }
 
-/// Whether rank 0 goes on, on every rank.
+/// Broadcasts whether rank 0 continues.
 fn go_on(communicator: &dyn Communicator, mine: bool) -> bool {
     let mut decision = vec![u8::from(mine)];
     communicator.broadcast(&mut decision);
     decision == [1]
 }
 
-/// The trainer to measure, in the group.
+/// The trainer to measure, as part of the group.
 fn trainer(
     arguments: &Arguments,
     communicator: &Arc<dyn Communicator>,
@@ -139,7 +140,7 @@ fn flops(config: &ModelConfig, words: usize, tokens: usize) -> f64 {
     6.0 * (config.encoder_layers as f64 * layer as f64 + (words * config.d_model) as f64) * tokens as f64
 }
 
-/// What the measured steps took.
+/// The measurements of the steps.
 #[derive(Default)]
 struct StepMeasurements {
     steps: u32,
@@ -149,7 +150,7 @@ struct StepMeasurements {
     exchange: Duration,
 }
 
-/// Takes two steps that do not count, then others for as long as the arguments say.
+/// Takes two warm-up steps, then measures steps for as long as the arguments say.
 fn take_steps(
     arguments: &Arguments,
     communicator: &dyn Communicator,
@@ -183,8 +184,8 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
     let isa = Isa::from_env()?;
     let preset = arguments.preset;
     let (words, sentences, length) = workload(preset);
-    // The peer draws from all its words, and dropout 0.1 is everywhere in its layers; our padding
-    // token is one more.
+    // The peer draws from all its words and uses dropout 0.1 throughout its layers; our padding
+    // token is one more word.
     let config = ModelConfig {
         attention_dropout: 0.1,
         activation_dropout: 0.1,
@@ -192,7 +193,7 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
         ..preset.config(words + 1)
     };
     let (tokens, start_token) = (sentences * length, config.start());
-    // At most: targets that come twice count once.
+    // An upper bound: repeated targets count once.
     let in_softmax = arguments.softmax_sample.map_or(words, |sample| words.min(sample + tokens));
     let flops = flops(&config, in_softmax, tokens);
     let choice = choose_dtype(arguments.precision.0, isa)?;

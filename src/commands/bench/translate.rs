@@ -14,11 +14,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Tokens of every output.
+/// The number of tokens of every output.
 const LENGTH: usize = 25;
-/// The end of a sentence, which never comes.
+/// The end token, which is never generated.
 const END: u32 = 0;
-/// Those that are measured.
+/// The presets to measure.
 const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Base, Preset::Student];
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// One line of the comparison; the fields that the peer prints come first.
+/// One line of the comparison; the fields that the peer also prints come first.
 #[derive(Debug, Serialize)]
 struct Report {
     peer: &'static str,
@@ -64,37 +64,37 @@ struct Report {
     threads: usize,
     target_tokens_per_s: f64,
     peak_rss_mb: u64,
-    /// Multiplications with weights per second, in billions.
+    /// Multiply-adds with weights per second, in billions.
     gmacs: f64,
-    /// The same for a small GEMM that stays in the first-level cache, on all cores.
+    /// The same for a small GEMM that stays in the L1 cache, on all cores.
     peak_gmacs: f64,
     isa: &'static str,
-    /// Of a model folder: how long loading took, and the most memory that it needed.
+    /// For a model folder: the loading time, and the peak memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     load_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     load_peak_mb: Option<u64>,
 }
 
-/// What is measured.
+/// The model to measure.
 struct Subject {
     name: String,
     engine: Engine,
-    /// The ids of words that sentences are made of.
+    /// The ids from which sentences are drawn.
     words: Range<u32>,
-    /// The end of a sentence, which never comes.
+    /// The end token, which is never generated.
     end: u32,
     load_s: Option<f64>,
 }
 
 impl Subject {
-    /// A model of random weights.
+    /// A model with random weights.
     fn random(preset: Preset, precision: DType, isa: Isa) -> regard::Result<Self> {
         let words = match preset {
             Preset::Tiny | Preset::Small => 10_000,
             Preset::Base | Preset::Big | Preset::Student => 32_000,
         };
-        // Our padding token is one more.
+        // Our padding token is one more word.
         let model = Transformer::new(preset.config(words + 1))?;
         let mut number = 0;
         let engine = Engine::build(&model, precision, isa, |parameter| {
@@ -206,7 +206,7 @@ fn print(report: &Report, json: bool) -> CommandResult {
     }
 }
 
-/// Every matrix normal, with as much variance as keeps that of its input.
+/// Initialises every matrix with a normal distribution that preserves the variance of its input.
 fn like_the_peer(parameter: &Parameter) -> Parameter {
     let mut parameter = parameter.clone();
     if let Initial::Glorot { .. } = parameter.initial {
@@ -227,13 +227,13 @@ fn sources(words: Range<u32>, count: usize) -> Vec<Vec<u32>> {
     (0..count).map(sentence).collect()
 }
 
-/// The number of multiplications with weights that translating these takes.
+/// The number of multiply-adds with weights that translating these sentences takes.
 fn multiplications(config: &ModelConfig, sources: &[Vec<u32>], beam: usize) -> f64 {
     let (d, ff, words) = (config.d_model, config.d_ff, config.output_words());
     let source = config.encoder_layers * (4 * d * d + 2 * d * ff) + config.decoder_layers * 2 * d * d;
     let target = config.decoder_layers * (6 * d * d + 2 * d * ff) + words * d;
     let tokens: usize = sources.iter().map(Vec::len).sum();
-    // The first step has one hypothesis a sentence.
+    // The first step has one hypothesis per sentence.
     let rows = sources.len() * (1 + (LENGTH - 1) * beam);
     (tokens * source + rows * target) as f64
 }

@@ -1,4 +1,4 @@
-//! The table at the end: what each model costs, and how well it does.
+//! The final table: size, speed and quality of each model.
 
 use super::super::input::read_text;
 use super::super::{CommandResult, print_line};
@@ -9,7 +9,7 @@ use regard::{Error, Isa};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// One model on the test set.
+/// The results of one model on the test set.
 struct Row {
     name: String,
     megabytes: f64,
@@ -19,7 +19,7 @@ struct Row {
     words_per_second: f64,
 }
 
-/// All models on the test set.
+/// The results of all models on the test set.
 pub(super) struct Results {
     source: Vec<String>,
     reference: Vec<String>,
@@ -49,7 +49,8 @@ impl Results {
         Ok(Results { source, reference, languages, machine, rows: Vec::new() })
     }
 
-    /// Adds one teacher, or several as an ensemble; `reverse` if they translate the other way.
+    /// Adds one teacher, or several as an ensemble; `reverse` if they translate in the opposite
+    /// direction.
     pub(super) fn teacher(
         &mut self,
         name: &str,
@@ -61,7 +62,7 @@ impl Results {
         self.add(name, folders, beam, reverse)
     }
 
-    /// Adds a student, which searches with one beam.
+    /// Adds a student, which decodes greedily.
     pub(super) fn student(&mut self, name: &str, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         self.add(name.to_owned(), &[folder.to_owned()], 1, false)
     }
@@ -98,7 +99,7 @@ impl Results {
         Ok(())
     }
 
-    /// The table on standard output, and in `results.md` of the folder.
+    /// Prints the table to standard output, and writes it to `results.md` in the folder.
     pub(super) fn print(&self, out: &Path) -> CommandResult {
         let path = out.join("results.md");
         let table = self.table();

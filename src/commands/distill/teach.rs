@@ -1,4 +1,4 @@
-//! The translations of the teachers: made part by part, so that an interrupted run loses little.
+//! The translations of the teachers, saved in parts so that an interrupted run loses little.
 
 use super::super::input::Lines;
 use super::super::interrupted;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Lines of a part, which is written when it is complete.
+/// The number of lines per part, which is written when complete.
 const PART: usize = 1000;
 
-/// What the translations in a folder were made of and by.
+/// What the translations in a folder were made from: teachers and text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct TeachingRecord {
     teachers: Vec<String>,
@@ -29,11 +29,11 @@ pub(super) struct TeacherTranslations {
     made: TeachingRecord,
 }
 
-/// Which translations are good enough.
+/// The filter for translations.
 pub(super) struct Filter {
-    /// The share of them with the best scores.
+    /// The share to keep, those with the best scores.
     pub(super) keep: f64,
-    /// The least mean log-probability of a token.
+    /// The minimum mean log-probability per token.
     pub(super) min_score: Option<f32>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> TaughtLine<'a> {
         Some(TaughtLine { source, translation, score: score.parse().ok()? })
     }
 
-    /// Empty translations, and those that are many times as long as what they translate.
+    /// Whether the translation is empty, or many times as long as its source.
     fn is_degenerate(&self) -> bool {
         let words = |text: &str| text.split_whitespace().count();
         let (source, translation) = (self.source.chars().count(), self.translation.chars().count());
@@ -60,7 +60,7 @@ impl<'a> TaughtLine<'a> {
 }
 
 impl TeacherTranslations {
-    /// Starts, or continues what is in `out`, which must be of the same teachers and text.
+    /// Starts, or continues what is in `out`, which must be from the same teachers and text.
     pub(super) fn open(
         out: &Path,
         teachers: Vec<String>,
@@ -95,7 +95,7 @@ impl TeacherTranslations {
         self.folder.join(format!("part-{number:06}.tsv"))
     }
 
-    /// Translates what has no translation yet.
+    /// Translates the lines that have no translation yet.
     pub(super) fn translate(
         &self,
         teachers: &Translator,
@@ -175,7 +175,7 @@ impl TeacherTranslations {
         Ok(())
     }
 
-    /// Writes the text and the translations that pass into two files, and says how many these are.
+    /// Writes the text and the translations that pass to two files, and reports their number.
     pub(super) fn select(&self, filter: &Filter) -> Result<[PathBuf; 2], Box<dyn std::error::Error>> {
         let (mut scores, mut all) = (Vec::new(), 0u64);
         self.each(|taught| {

@@ -1,5 +1,5 @@
 //! The page that `regard look --out FILE.html` writes: both sentences, every chosen head, and a
-//! script that shows one after the other. It stands alone: nothing is fetched, and without scripts
+//! script that shows one at a time. It is self-contained: nothing is fetched, and without scripts
 //! it shows the sharpest head.
 
 use super::{Drawing, View};
@@ -9,14 +9,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A sentence with the maps that are shown, each with its heads, counted from 0.
+/// A sentence with the maps to show, each with its heads, counted from 0.
 pub(super) struct ShownSentence<'a> {
     pub(super) view: &'a View,
     pub(super) maps: Vec<(&'a AttentionMap, Vec<usize>)>,
 }
 
-/// The page of several sentences. `first` is the kind of attention that it opens with; `picture` is
-/// what readers without scripts see.
+/// A page of several sentences. `first` is the kind of attention that it opens with; `picture` is
+/// shown if scripts are disabled.
 pub(super) fn render(
     sentences: &[ShownSentence<'_>],
     first: AttentionKind,
@@ -24,7 +24,7 @@ pub(super) fn render(
     picture: &str,
 ) -> String {
     let data = data(sentences, first, drawn);
-    // The policy lets no other script run, whatever the sentences are; their text is escaped, too.
+    // The policy allows no other script, whatever the sentences are; their text is also escaped.
     let mut hasher = DefaultHasher::new();
     data.hash(&mut hasher);
     let nonce = format!("{:016x}", hasher.finish());
@@ -80,7 +80,7 @@ fn sentence(shown: &ShownSentence<'_>) -> String {
     )
 }
 
-/// Weights are thousandths: more than a picture shows, in a third of the space.
+/// Weights are integers in thousandths: more precise than a picture shows, in a third of the space.
 fn map(view: &View, map: &AttentionMap, heads: &[usize]) -> String {
     let head = |&head: &usize| {
         let weights: Vec<String> =
@@ -112,7 +112,7 @@ fn name(kind: AttentionKind) -> &'static str {
     }
 }
 
-/// A JSON string that may stand in a script element.
+/// A JSON string that is safe inside a script element.
 fn string(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('<', "\\u003c").replace('>', "\\u003e")
 }

@@ -1,4 +1,4 @@
-//! What `regard serve` knows beside its models: glossaries and translation memories.
+//! The resources of `regard serve` besides its models: glossaries and translation memories.
 
 use super::languages;
 use regard_documents::language::canonical;
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Glossaries by their names, from `NAME=FILE`.
+/// Glossaries by name, from `NAME=FILE`.
 pub(super) fn glossaries(arguments: &[String]) -> Result<BTreeMap<String, Arc<Glossary>>, Box<dyn Error>> {
     let mut found = BTreeMap::new();
     for argument in arguments {
@@ -28,8 +28,8 @@ pub(super) fn glossaries(arguments: &[String]) -> Result<BTreeMap<String, Arc<Gl
 /// A source and a target language, in canonical codes.
 type Pair = (String, String);
 
-/// Memories by their languages: those that `SOURCE-TARGET=FILE` names, or those of all models that
-/// the file has.
+/// Memories by language pair: the pair that `SOURCE-TARGET=FILE` names, or those pairs of the
+/// models that the file has.
 pub(super) fn memories(
     arguments: &[String],
     models: &[ModelSource],

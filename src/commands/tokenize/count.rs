@@ -4,7 +4,7 @@ use super::super::{CommandResult, Output};
 use regard::text::Tokenizer;
 use serde_json::{Value, json};
 
-/// The counts of a text, `</s>` left out.
+/// The counts of a text, without `</s>`.
 pub(super) struct Counts<'a> {
     tokenizer: &'a Tokenizer,
     pieces: Vec<u64>,
@@ -27,7 +27,7 @@ impl<'a> Counts<'a> {
         }
     }
 
-    /// The summary, then the `top` most frequent pieces; of equally frequent ones the lower ids.
+    /// Prints the summary, then the `top` most frequent pieces; ties go to the lower ids.
     pub(super) fn print(&self, output: &mut Output, top: usize, json: bool) -> CommandResult {
         let tokens: u64 = self.pieces.iter().sum();
         let per_line = if self.lines == 0 { 0.0 } else { tokens as f64 / self.lines as f64 };

@@ -1,5 +1,5 @@
-//! Translation memories (TMX) as training text: their pairs become a file of tab-separated lines in
-//! the cache of the run, which is what is trained on.
+//! Translation memories (TMX) as training text: their pairs are converted to a file of
+//! tab-separated lines in the cache of the run, which is then used for training.
 
 use super::Arguments;
 use regard::formats::compressed::decompress;
@@ -10,14 +10,14 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// A memory to train on, and the file that its pairs go into.
+/// A memory to train on, and the file for its pairs.
 #[derive(Debug)]
 pub(super) struct Conversion {
     memory: PathBuf,
     pairs: PathBuf,
 }
 
-/// Whether a file is a memory, by its name.
+/// Whether a file is a memory, judging by its name.
 fn is_memory(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -36,7 +36,7 @@ impl Conversion {
     /// Writes the pairs.
     pub(super) fn run(&self, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         if !arguments.resume && has_run(&arguments.out) {
-            // The run will be refused, and its text stays what it is.
+            // The run will be rejected, and the existing text stays unchanged.
             return Ok(());
         }
         let memory = self.memory.display();
@@ -56,7 +56,7 @@ impl Conversion {
         regard::replace(&self.pairs, |to| {
             for pair in tmx::pairs(reader, source, target) {
                 match pair {
-                    // White space of a segment is single spaces.
+                    // White space in a segment is already single spaces.
                     Ok((source, target)) => writeln!(to, "{source}\t{target}")?,
                     Err(error) => {
                         damaged = Some(error);

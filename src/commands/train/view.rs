@@ -1,11 +1,11 @@
-//! The progress of a run as users see it.
+//! The display of a run's progress.
 
 use super::named_by_flags;
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::train::{Progress, StepRecord, ValidationRecord};
 use std::io::IsTerminal;
 
-/// A bar on a terminal, lines elsewhere; all of it on stderr.
+/// A bar on a terminal, lines otherwise; all on stderr.
 pub(crate) struct View {
     bar: Option<ProgressBar>,
     terminal: bool,
@@ -18,7 +18,7 @@ impl View {
         View { bar: None, terminal: std::io::stderr().is_terminal(), before: None }
     }
 
-    /// Leaves the screen to others.
+    /// Removes the bar from the screen.
     pub(crate) fn close(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -64,7 +64,7 @@ impl Progress for View {
             let text = describe(record);
             let bar = self.bar(total);
             if bar.position() == 0 {
-                // So that a resumed run does not count steps of another one as its speed.
+                // Keeps a resumed run from counting earlier steps in its speed.
                 bar.set_position(record.step);
                 bar.reset_eta();
             }

@@ -1,9 +1,9 @@
-//! `regard translate --out FILE`: lines into a file that appears when it is complete, and that can
-//! be continued.
+//! `regard translate --out FILE`: translates lines into a file that appears when it is complete,
+//! and can be resumed.
 //!
-//! The translations grow in `FILE.part`; `FILE.part.json` says after each part how far it is, and
-//! the fingerprint of the input read so far. A call with `--resume` reads the input up to
-//! there, compares, and goes on.
+//! The translations accumulate in `FILE.part`; after each part, `FILE.part.json` records the
+//! position and the fingerprint of the input read so far. A call with `--resume` reads the input up
+//! to there, compares the fingerprint, and continues.
 
 use super::super::input::Lines;
 use super::inputs::Input;
@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// How far a translation has come.
+/// The progress of a translation.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 struct State {
-    /// Lines of the input that are done.
+    /// The number of input lines that are done.
     lines: usize,
-    /// Bytes of the part file that they take.
+    /// The size of their translations in the part file in bytes.
     bytes: u64,
     /// The fingerprint of these lines.
     input: String,
-    /// The fingerprint of the settings that they were translated with.
+    /// The fingerprint of the settings.
     settings: String,
 }
 
-/// The files of a translation that is under way.
+/// The files of a translation in progress.
 struct PartFiles {
     out: PathBuf,
     part: PathBuf,
@@ -58,7 +58,7 @@ impl PartFiles {
         Ok(Some(state))
     }
 
-    /// Opens the part file where it goes on, or empty.
+    /// Opens the part file at the point of resumption, or empty.
     fn open(&self, state: Option<&State>) -> Result<BufWriter<File>, Box<dyn Error>> {
         let named = |e: std::io::Error| format!("{}: {e}", self.part.display());
         let mut file = OpenOptions::new();
@@ -100,7 +100,7 @@ impl PartFiles {
     }
 }
 
-/// Translates the lines of a file into another.
+/// Translates the lines of a file into another file.
 pub(super) fn run(
     arguments: &Arguments,
     route: &Route,
@@ -197,7 +197,7 @@ fn feed(hash: &mut Xxh3, line: &str) {
     hash.update(b"\n");
 }
 
-/// Reads the lines that are done, which must be those that were translated.
+/// Reads the completed lines, and checks that they are the ones that were translated.
 fn skip(
     lines: &mut Lines,
     hash: &mut Xxh3,

@@ -1,5 +1,5 @@
-//! `regard translate` for programs that have loaded the models themselves: the same route and the
-//! same results, without printing.
+//! `regard translate` for programs that have loaded the models themselves: the same route and
+//! results, without printing.
 
 use super::Arguments;
 use super::documents::{self, format_of};
@@ -12,7 +12,7 @@ use regard_documents::{Glossary, Report, TranslatedLine};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the flags of a call mean for loaded models.
+/// The settings of a call, applied to loaded models.
 #[derive(Debug)]
 pub(crate) struct Caller {
     arguments: Arguments,
@@ -28,13 +28,13 @@ impl Caller {
         Ok(Caller { arguments, route })
     }
 
-    /// The same with terms and their translations, in the place of the glossary of the flags.
+    /// Replaces the glossary of the flags by these terms and their translations.
     pub(crate) fn with_glossary(mut self, glossary: Option<Arc<Glossary>>) -> Self {
         self.route.set_glossary(glossary);
         self
     }
 
-    /// The model and its search, where there is only one.
+    /// The model and its search settings, if there is only one model.
     pub(crate) fn single(&self) -> Result<(&Arc<Translator>, &SearchOptions), Error> {
         match self.route.models() {
             [model] => Ok((&model.translator, &model.options)),
@@ -54,8 +54,8 @@ impl Caller {
         self.route.translate(lines)
     }
 
-    /// The bytes of a translated file; nothing if `progress`, which gets how much is done, stops
-    /// the work. What is no document is translated line by line.
+    /// The bytes of a translated file; `None` if `progress`, which receives how much is done, stops
+    /// the work. Files that are not documents are translated line by line.
     pub(crate) fn file(
         &self,
         file: &Path,

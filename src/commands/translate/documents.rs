@@ -1,4 +1,5 @@
-//! `regard translate report.docx --out report.de.docx`: documents, whose format stays.
+//! `regard translate report.docx --out report.de.docx`: translates documents and keeps their
+//! format.
 
 use super::inputs::Input;
 use super::route::Route;
@@ -11,18 +12,18 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// What is done with an input file.
+/// What to do with an input file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Task {
-    /// Its lines are printed.
+    /// Print the translations of its lines.
     Print,
-    /// Its lines go into another file.
+    /// Write the translations of its lines to another file.
     Lines { out: PathBuf },
-    /// It is a document; without a file, its bytes are printed.
+    /// Translate it as a document; without a file, print the bytes.
     Document { file: PathBuf, format: Format, out: Option<PathBuf> },
 }
 
-/// What is done with each input of a call.
+/// What to do with each input of a call.
 pub(super) fn tasks(arguments: &Arguments, inputs: &[Input]) -> Result<Vec<Task>, Box<dyn Error>> {
     let mut files = Vec::with_capacity(inputs.len());
     for input in inputs {
@@ -85,7 +86,7 @@ fn task(arguments: &Arguments, file: &Path, out: Option<PathBuf>) -> Result<Task
     let by_name = format_of(file);
     let format = match (&arguments.format, by_name) {
         (Some(format), _) => Some(*format),
-        // The flag says what the file is, unless it cannot be.
+        // The flag decides what the file is, unless that is impossible.
         (None, Some(format)) if arguments.jsonl && !format.is_package() => None,
         (None, Some(format)) if out.is_some() || format.is_package() => Some(format),
         _ => None,
@@ -117,14 +118,14 @@ fn task(arguments: &Arguments, file: &Path, out: Option<PathBuf>) -> Result<Task
     Ok(Task::Document { file: file.to_owned(), format, out })
 }
 
-/// The format of a document by the ending of its name; text is lines.
+/// The format of a document by file extension; plain text has none.
 pub(super) fn format_of(file: &Path) -> Option<Format> {
     let mut start = [0; 4096];
     let read = std::fs::File::open(file).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
     Format::of_name(file, &start[..read]).filter(|format| *format != Format::Text)
 }
 
-/// A document, taken apart as the flags say.
+/// Parses a document with the settings of the flags.
 pub(super) fn open(
     arguments: &Arguments,
     route: &Route,

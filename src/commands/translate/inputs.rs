@@ -1,16 +1,16 @@
-//! What `regard translate` translates: standard input, files, or text on the command line.
+//! The input of `regard translate`: standard input, files, or text on the command line.
 
 use super::super::input::{Lines, is_stdin};
 use super::{Arguments, CommandResult, Output};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where lines come from.
+/// A source of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Input {
     /// A file, or standard input under the name `-`.
     File(PathBuf),
-    /// Text that was given itself.
+    /// Text on the command line.
     Text(String),
 }
 
@@ -27,7 +27,7 @@ impl Input {
     }
 }
 
-/// The inputs of a call in their order, texts of `--text` first; standard input if there are none.
+/// The inputs of a call in order, texts of `--text` first; standard input if there are none.
 pub(super) fn of(arguments: &Arguments) -> Result<Vec<Input>, regard::Error> {
     let mut inputs: Vec<Input> = arguments.text.iter().cloned().map(Input::Text).collect();
     for argument in &arguments.files {
@@ -39,11 +39,11 @@ pub(super) fn of(arguments: &Arguments) -> Result<Vec<Input>, regard::Error> {
     Ok(inputs)
 }
 
-/// Reads the lines of all inputs with `read`, as they come, and gives them to `translate` in parts
-/// of at most `size` lines, with the input's name and the number of lines before the part.
+/// Reads the lines of all inputs with `read`, as they arrive, and passes them to `translate` in
+/// parts of at most `size` lines, with the input's name and the number of lines before the part.
 ///
-/// `signals` are the flag that a signal sets, which ends the work between two parts, and the flag
-/// that is true while nothing is lost by ending at once.
+/// `signals` are the flag that a signal sets, which ends the work between two parts, and a flag
+/// that is true while ending at once loses nothing.
 pub(super) fn for_each_part<T>(
     inputs: &[Input],
     (stop, idle): (&AtomicBool, &AtomicBool),
@@ -58,7 +58,7 @@ pub(super) fn for_each_part<T>(
         loop {
             let before = lines.count();
             idle.store(true, Ordering::SeqCst);
-            // A signal from now on ends the program; one that came before has left its mark.
+            // From now on a signal ends the program; an earlier one has set the flag.
             if stop.load(Ordering::SeqCst) {
                 return stopped_after(before);
             }
@@ -80,8 +80,8 @@ pub(super) fn for_each_part<T>(
     output.flush()
 }
 
-/// An existing path is a file, an argument with white space is text, and a single word that names
-/// no file is more likely a mistyped name than a text.
+/// An existing path is a file, an argument with white space is text, and a single word that does
+/// not name a file is more likely a mistyped name than a text.
 fn file_or_text(argument: &Path) -> Result<Input, regard::Error> {
     if is_stdin(argument) || argument.exists() {
         return Ok(Input::File(argument.to_owned()));

@@ -1,5 +1,5 @@
-//! `regard translate --jsonl`: an object per line in, the same object with its translation out,
-//! printed or, with `--out`, in a file (`bulk.rs`).
+//! `regard translate --jsonl`: reads an object per line and writes the same object with its
+//! translation, to standard output or, with `--out`, to a file (`bulk.rs`).
 
 use super::super::input::Lines;
 use super::inputs::{Input, for_each_part};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The fields that may hold the text, the first that is there.
+/// The fields that may hold the text, in order of preference.
 const FIELDS: [&str; 2] = ["text", "source"];
 
 /// Translates the objects of all inputs to standard output.
@@ -56,7 +56,7 @@ pub(super) fn translate<T: AsRef<str>>(
     Ok(written)
 }
 
-/// The text of a line and its object; an empty line stays one.
+/// The text of a line and its object; an empty line stays empty.
 fn record(path: &Path, line: usize, text: &str) -> Result<(String, Option<Map<String, Value>>), Error> {
     if text.trim().is_empty() {
         return Ok((String::new(), None));
@@ -71,7 +71,7 @@ fn record(path: &Path, line: usize, text: &str) -> Result<(String, Option<Map<St
     }
 }
 
-/// The object with what was found.
+/// The object with the translations added.
 fn filled(arguments: &Arguments, mut object: Map<String, Value>, found: &[Candidate]) -> Map<String, Value> {
     let text = |candidate: &Candidate| Value::from(candidate.text.as_str());
     object.insert("translation".into(), found.first().map_or_else(|| Value::from(""), text));
@@ -87,7 +87,7 @@ fn filled(arguments: &Arguments, mut object: Map<String, Value>, found: &[Candid
     object
 }
 
-/// What is said about each text: what of it came from the memory, and the terms of the glossary.
+/// The notes on each text: what came from the memory, and the glossary terms.
 fn notes(texts: &Texts<'_>, translated: &[TranslatedLine]) -> Vec<Map<String, Value>> {
     let mut lines = translated.iter();
     let of_text = |count: usize| {

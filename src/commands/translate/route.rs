@@ -1,4 +1,4 @@
-//! The models of `regard translate`: one, an ensemble, or two in a row.
+//! The models of `regard translate`: one, an ensemble, or two in sequence (pivot translation).
 
 use super::Arguments;
 use crate::commands::search::languages_for;
@@ -11,41 +11,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Texts whose language is looked at, at most: detection takes time, too.
+/// The maximum number of texts whose language is checked: detection takes time.
 const CHECKS: usize = 20;
 
-/// Weights times lines that are translated between two checks for signals: a few seconds' work.
+/// The number of weights times lines to translate between two checks for signals: a few seconds of
+/// work.
 const PART_WORK: usize = 120_000_000_000;
 
-/// A model of the route and how it is searched.
+/// A model of the route and its search settings.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) translator: Arc<Translator>,
     pub(super) options: SearchOptions,
 }
 
-/// What lines and documents go through.
+/// The models and resources that translate lines and documents.
 #[derive(Debug)]
 pub(crate) struct Route {
     models: Vec<Model>,
     memory: Option<Arc<Memory>>,
     glossary: Option<Arc<Glossary>>,
     glossary_method: GlossaryMethod,
-    /// The fingerprints of the files that both come from.
+    /// The fingerprints of the files of glossary and memory.
     known_files: String,
     no_split: bool,
-    /// How many more texts are checked for another language; 0 after a warning.
+    /// How many more texts to check for another language; 0 after a warning.
     unchecked: AtomicUsize,
 }
 
-/// Models that are loaded: those of one pair of languages as an ensemble.
+/// Loaded models; those with the same language pair form an ensemble.
 #[derive(Debug)]
 pub(crate) struct LoadedModels {
     pairs: Vec<(Pair, Arc<Translator>)>,
 }
 
 impl LoadedModels {
-    /// Of these models, of which there is one at least.
+    /// Groups these models; there must be at least one.
     pub(crate) fn new(models: Vec<Translator>) -> regard::Result<Self> {
         let mut pairs: Vec<(Pair, Vec<Translator>)> = Vec::new();
         for translator in models {
@@ -61,13 +62,13 @@ impl LoadedModels {
         Ok(LoadedModels { pairs: pairs.into_iter().map(ensemble).collect::<regard::Result<_>>()? })
     }
 
-    /// The model that was named first, before a pair of languages is chosen.
+    /// The model that was named first, before a language pair is chosen.
     pub(crate) fn first(&self) -> Option<&Arc<Translator>> {
         self.pairs.first().map(|(_, translator)| translator)
     }
 
-    /// The models that lead from one language to another, in their order: one of many languages is
-    /// told the pair, and two are used in a row where the second reads what the first writes.
+    /// The models that lead from one language to another, in order: a multilingual model is set to
+    /// the pair, and two models are used in sequence if the second reads what the first writes.
     fn route(&self, wanted: (Option<&str>, Option<&str>)) -> Result<Vec<Arc<Translator>>, Box<dyn Error>> {
         if let [(_, one)] = &self.pairs[..] {
             let told = languages_for(one, wanted.0, wanted.1)?;
@@ -84,7 +85,7 @@ impl Route {
         Self::new(arguments, &LoadedModels::new(arguments.load_models()?)?)
     }
 
-    /// The route through models that are loaded.
+    /// A route through loaded models.
     pub(super) fn new(arguments: &Arguments, models: &LoadedModels) -> Result<Self, Box<dyn Error>> {
         let wanted = arguments.wanted_languages();
         let translators = models.route(wanted)?;
@@ -115,23 +116,23 @@ impl Route {
         self.glossary = glossary;
     }
 
-    /// Says which glossary and memory are used.
+    /// Identifies the glossary and the memory in use.
     pub(super) fn known_files(&self) -> &str {
         &self.known_files
     }
 
-    /// The model that reads the text.
+    /// The first model of the route.
     pub(super) fn first(&self) -> &Model {
         &self.models[0]
     }
 
-    /// All models, in their order.
+    /// All models in order.
     pub(super) fn models(&self) -> &[Model] {
         &self.models
     }
 
-    /// How many lines are translated between two checks for signals: enough for batches of like
-    /// length, fewer with a large model, so that there is progress to be seen.
+    /// The number of lines to translate between two checks for signals: enough for batches of
+    /// similar length, fewer with a large model, so that progress is visible.
     pub(super) fn part(&self) -> usize {
         let weights = |model: &Model| {
             let transformer = &model.translator.model().transformer;
@@ -141,12 +142,12 @@ impl Route {
         (PART_WORK / work).clamp(256, 2048)
     }
 
-    /// The language of the text, if the model says it.
+    /// The source language, if the model states it.
     pub(super) fn source_language(&self) -> Option<&str> {
         self.first().translator.model().languages.source.as_deref()
     }
 
-    /// The language of the translations, if the model says it.
+    /// The target language, if the model states it.
     pub(super) fn target_language(&self) -> Option<&str> {
         self.models.last()?.translator.model().languages.target.as_deref()
     }
@@ -160,7 +161,7 @@ impl Route {
             .with_glossary_method(self.glossary_method)
     }
 
-    /// Sentence by sentence, or with `--no-split` each line as the model reads it.
+    /// Translates sentence by sentence or, with `--no-split`, line by line.
     pub(super) fn translate<T: AsRef<str> + Sync>(&self, lines: &[T]) -> regard::Result<Vec<TranslatedLine>> {
         if !self.no_split {
             return self.pipeline().lines(lines);
@@ -179,7 +180,7 @@ impl Route {
         Ok(found.unwrap_or_default().into_iter().map(line).collect())
     }
 
-    /// Says once if a text looks like another language than the model reads.
+    /// Warns once if a text looks like another language than the model's source language.
     pub(super) fn check_language(&self, text: &str) -> Option<String> {
         let left = self.unchecked.load(Ordering::Relaxed);
         self.unchecked.store(left.checked_sub(1)?, Ordering::Relaxed);
@@ -190,7 +191,7 @@ impl Route {
     }
 }
 
-/// From what to what a model translates, in canonical codes.
+/// The languages of a model, in canonical codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pair {
     source: Option<String>,
@@ -214,7 +215,7 @@ impl Pair {
     }
 }
 
-/// Which pairs a text goes through.
+/// The sequence of pairs that a text passes through.
 fn order(pairs: &[Pair], wanted: (Option<&str>, Option<&str>)) -> Result<Vec<usize>, String> {
     if pairs.len() == 1 {
         return Ok(vec![0]);

@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &Arguments, communicator: &dyn Communicator) -> Com
         let message = format!("{flag} runs in one process; start it without the launcher");
         return Err(regard::Error::Inconsistent(message).into());
     }
-    // A name on the hub is fetched by one, before the others look for it.
+    // One rank downloads a model from the hub before the others look for it.
     if communicator.rank() > 0 {
         communicator.broadcast(&mut Vec::new());
     }
@@ -94,14 +94,14 @@ fn run_rank0(
         }
     }
     progress.finish_and_clear();
-    // No lines: the end.
+    // An empty batch marks the end.
     communicator.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
     output.flush()?;
     tally.print();
     Ok(stats.print()?)
 }
 
-/// A translated line as ranks send it: what is printed, and what is said about it.
+/// A translated line as sent between ranks: its output and its notes.
 #[derive(Debug, Deserialize, Serialize)]
 struct ShardLine {
     text: String,
@@ -139,7 +139,7 @@ fn next_lines(lines: &mut Lines, least: usize) -> Result<Vec<(String, bool)>, re
     Ok(all)
 }
 
-/// Translates this rank's lines and returns those of all.
+/// Translates this rank's lines and returns those of all ranks.
 fn translate_shard(
     arguments: &Arguments,
     communicator: &dyn Communicator,

@@ -1,4 +1,4 @@
-//! How long `regard translate` took.
+//! The statistics of `regard translate`.
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub(super) struct Stats {
     words: usize,
 }
 
-/// What is printed.
+/// The printed report.
 #[derive(Serialize)]
 struct Report {
     load_seconds: f64,
@@ -24,12 +24,12 @@ struct Report {
 }
 
 impl Stats {
-    /// Loading began at `before` and is over; nothing is counted unless `wanted`.
+    /// Starts counting after loading, which began at `before`; counts nothing unless `wanted`.
     pub(super) fn after_loading(before: Instant, wanted: bool) -> Self {
         Stats { wanted, load: before.elapsed(), start: Instant::now(), lines: 0, words: 0 }
     }
 
-    /// These lines have been translated.
+    /// Counts these translated lines.
     pub(super) fn add<T: AsRef<str>>(&mut self, lines: &[T]) {
         if self.wanted {
             self.lines += lines.len();
@@ -37,7 +37,7 @@ impl Stats {
         }
     }
 
-    /// Prints them as one line of JSON to standard error.
+    /// Prints the report as one line of JSON to standard error.
     pub(super) fn print(&self) -> Result<(), serde_json::Error> {
         if self.wanted {
             let (seconds, lines, source_words) = (self.start.elapsed().as_secs_f64(), self.lines, self.words);

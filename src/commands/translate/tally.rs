@@ -1,11 +1,11 @@
-//! What the guard, the memory and the glossary did, in a line each at the end.
+//! A final summary of what the guard, the memory and the glossary did, one line each.
 
 use regard_documents::{Match, Report, TranslatedLine};
 
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     lines: usize,
-    /// Whole lines and lines of which a part came from the memory.
+    /// Whole lines, and lines with a part from the memory.
     segments: usize,
     partly: usize,
     retried: usize,
@@ -28,7 +28,7 @@ impl Tally {
         self.faulty += line.guarded.iter().filter(|guarded| guarded.left.is_some()).count();
     }
 
-    /// Prints what there is to say.
+    /// Prints the summary, if there is anything to report.
     pub(super) fn print(&self) {
         if self.segments + self.partly > 0 {
             let (lines, whole, partly) = (self.lines, self.segments, self.partly);
@@ -39,7 +39,7 @@ impl Tally {
     }
 }
 
-/// What happened to a document.
+/// Prints what was done to a document.
 pub(super) fn print_report(report: &Report) {
     report.warnings.iter().for_each(|warning| note!("regard: {warning}"));
     if report.from_memory > 0 {
