@@ -1,5 +1,5 @@
-"""What the benchmarks share: running a process that prints a line of JSON, saying what machine this
-is, and storing results."""
+"""Code shared by the benchmarks: running a process that prints a line of JSON, describing the
+machine, and storing results."""
 import datetime, json, pathlib, platform, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -14,7 +14,7 @@ def run(command, **more):
 
 
 def data_file(folder, name):
-    """A file of a folder, plain or compressed."""
+    """A file in a folder, plain or compressed."""
     for path in [folder / name, folder / f"{name}.gz"]:
         if path.exists():
             return path
@@ -37,7 +37,8 @@ def append_option(parser):
 
 
 def command_line(words):
-    """This script and its arguments, without --append and without the folders of absolute paths."""
+    """This script and its arguments, without --append and with absolute paths reduced to their
+    names."""
     words, kept = list(words), []
     while words:
         word = words.pop(0)
@@ -49,7 +50,7 @@ def command_line(words):
 
 
 def append(path, rows, rounds, versions, machine=None):
-    """Result lines as tools/results.py reads them; nothing without a path."""
+    """Appends result lines in the format of tools/results.py; does nothing without a path."""
     if path is None:
         return
     more = {"command": command_line(sys.argv), "machine": machine or cpu(), "versions": versions, "rounds": rounds,

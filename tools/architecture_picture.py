@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws docs/architecture.svg and docs/architecture-dark.svg: the crates, and the way of a sentence
-through them in training and in translation.
+"""Draws docs/architecture.svg and docs/architecture-dark.svg: the crates, and the path of a
+sentence through them in training and in translation.
 
     python3 tools/architecture_picture.py            # writes both
     python3 tools/architecture_picture.py --check    # status 1 if they are not what it would write
 
-Needs nothing but Python.
+Needs only Python.
 """
 import pathlib, sys
 from html import escape
@@ -28,7 +28,7 @@ class Picture:
         self.parts.append(f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{self.colours[colour]}" text-anchor="{anchor}">{escape(words)}</text>')
 
     def box(self, x, y, width, height, name, note="", fill="crate", edge="edge"):
-        """A box with a name and a smaller note below it; returns its place."""
+        """Draws a box with a name and a smaller note below it; returns its position."""
         c = self.colours
         self.parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" fill="{c[fill]}" stroke="{c[edge]}"/>')
         lines = [line for line in note.split("\n") if line]
@@ -87,7 +87,7 @@ def flow(p):
     p.box(xs[2], 512, width, 112, "model", "the layers, once:\nembedding, attention,\nfeed-forward, norm", fill="both", edge="both_edge")
     p.text(xs[2] - 12, 560, "on the tape (train::taped)", 11, colour="train_edge", anchor="end")
     p.text(xs[2] - 12, 584, "with caches (decode::executor)", 11, colour="find_edge", anchor="end")
-    # The weights that were trained are those that translate.
+    # Translation uses the trained weights.
     p.arrow([(xs[5] + width / 2, top + height), (xs[5] + width / 2, 570), (xs[2] + width + 4, 570)], "line")
     p.text(xs[4] + 40, 563, "weights: a model folder", 11, colour="soft")
 

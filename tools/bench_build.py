@@ -1,9 +1,10 @@
-"""The release build from an empty target folder, beside that of another checkout, alternating.
+"""Times a release build from an empty target folder against that of another checkout, alternating.
 
     git worktree add ../before dbc4be6
     python3 tools/bench_build.py ../before . --rounds 3
 
-Downloads are fetched before the first round. Needs an idle machine: other work counts."""
+Downloads are fetched before the first round. Needs an idle machine: other load distorts the
+times."""
 import argparse, pathlib, resource, shutil, statistics, subprocess, sys, tempfile, time
 
 from alternate import append, append_option

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Speed and memory of Regard against CTranslate2 on the shapes of NLLB-200 600M and M2M100 418M,
-int8, random weights, on the same folder.
+"""Speed and memory of Regard against CTranslate2 on the shapes of NLLB-200 600M and M2M100 418M:
+int8, random weights, the same folder.
 
     cargo build --release
     pip install ctranslate2 numpy
     python tools/bench_families.py --work DIR [SHAPE…] [--rounds 3] [--threads 2] [--sentences 64] [--append FILE]
 
-Folders are made once, in DIR. Each round runs every case of either engine in a process of its own:
-beams 4 and 1, batches of 32 and one sentence in flight, sentences of 10 to 29 tokens, exactly 25
-tokens out. The peer's better way to use the cores counts. Prints one JSON line a case: medians, the
-median of the ratios, the time and peak memory of loading, and the size of the file.
+Folders are created once, in DIR. Each round runs every case of either engine in its own process:
+beams 4 and 1, batches of 32 and single sentences, sentences of 10 to 29 tokens, exactly 25 output
+tokens. The peer runs with the better of its two threading modes. Prints one JSON line per case:
+medians, the median of the ratios, the time and peak memory of loading, and the size of the file.
 """
 import argparse, itertools, json, pathlib, resource, statistics, subprocess, sys, time
 
@@ -23,7 +23,7 @@ LANGUAGES = ["eng_Latn", "deu_Latn", "fra_Latn", "por_Latn"]
 
 
 def make(shape, folder):
-    """A converted folder in int8. Every matrix differs from the others, because CTranslate2 stores
+    """Creates a converted folder in int8. Every matrix differs from the others, because CTranslate2 stores
     and holds equal ones once."""
     import numpy as np
     from ctranslate2.specs import common_spec, transformer_spec

@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-"""A Firefox (Bergamot) or Marian model here, in Bergamot and in fxtranslate: speed, loading,
-memory, BLEU, identical lines.
+"""Compares a Firefox (Bergamot) or Marian model in Regard, Bergamot and fxtranslate: speed,
+loading, memory, BLEU, identical lines.
 
     cargo build --release
     python tools/bench_firefox.py MODEL SOURCE [--reference FILE] [--rounds 3] [--markdown] [--append FILE] [--keep FOLDER]
         [--bergamot PYTHON FOLDER] [--fxtranslate PYTHON FOLDER]
 
-PYTHON is the interpreter of an engine and FOLDER where its package is installed;
-tools/peers/firefox_translate.py says how. In place of the options, REGARD_BERGAMOT and
-REGARD_FXTRANSLATE can hold the two, separated by a colon.
+PYTHON is the interpreter for an engine and FOLDER is where its package is installed; see
+tools/peers/firefox_translate.py. Instead of the options, REGARD_BERGAMOT and REGARD_FXTRANSLATE can
+hold the two, separated by a colon.
 
-The engines take turns in each of the rounds, each run in a process of its own, and the next round
-begins with the next engine. Medians are printed, and the median of the ratios to the better of the
-peers in the same round. The modes:
+The engines alternate within each round, each run in its own process, and every round begins with
+the next engine. Prints medians, and the median of the ratios to the better peer of the same round.
+The modes:
 
     one-thread, two-threads    the whole file; the time of the translations, without loading the model (regard translate --stats). Of
                                Regard also the words per second of the whole process, which starts and loads the model: "with loading".
     line-by-line               one thread; a line is given when the translation of the one before has come. Regard gets it on its standard
                                input and answers on its standard output; the peers are called in Python.
 
-Loading is the time to the first translation of one word, less the median of further translations of
-it. Regard's includes the start of its process; the peers' neither the interpreter's start nor the
-import of their package. Peak memory is that of one thread, with the interpreter for the peers
-(about 10 MB).
+Loading is the time to the first translation of one word, minus the median of further translations
+of it. Regard's includes the start of its process; the peers' excludes the start of the interpreter
+and the import of their package. Peak memory is that of one thread, including the interpreter for
+the peers (about 10 MB).
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 
@@ -34,7 +34,7 @@ WORD = "Hello."
 
 
 def finish(child):
-    """The peak memory of a child in MB, if it ends well."""
+    """The peak memory of a child process in MB, if it succeeds."""
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
@@ -147,7 +147,8 @@ def speeds(runs, mode, peers):
 
 
 def summary(runs, engines, a, folder):
-    """Of each engine its loading, memory, BLEU and the lines it has in common with Bergamot."""
+    """For each engine, its loading time, memory, BLEU and the number of lines identical to
+    Bergamot's."""
     def median(mode, engine, field):
         found = [r[field] for r in runs.get(mode, {}).get(engine, [])]
         return round(statistics.median(found)) if found else None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The matmul of two builds at the sizes of a base model, one core, alternating; prints a table of
-GMAC/s of the second and their ratios to the first.
+"""Compares the matmul of two builds at the sizes of a base model on one core, alternating; prints a
+table of the GMAC/s of the second build and the ratios to the first.
 
     cargo build --release -p regard-kernels --example gemm      # in both checkouts
     python3 tools/bench_gemm.py BEFORE AFTER [--rounds 5] [--append FILE]

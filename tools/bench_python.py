@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""The Python package against the command and ctranslate2.Translator, on the same sentences.
+"""Compares the Python package with the command and with ctranslate2.Translator, on the same
+sentences.
 
     python3 tools/bench_python.py REGARD MODEL TEXT [--rounds 5] [--sentences 320] [--beam 4] [--append FILE]
 
-Run it with a Python that has the package installed; with ctranslate2 and transformers too, they
-take part. The sentences come one at a time and in lists of 32. The command gets them through a
-pipe, as many at a time, and the answer is awaited; both of ours use all cores, and their
-translations must be the same. They take turns list by list, and CTranslate2 has its turn before or
-after them in each round; printed are medians of sentences per second and of the ratios of a round.
-Build the command and the wheel with the same profile.
+Run it with a Python that has the package installed; ctranslate2 and transformers take part if they
+are installed too. The sentences are passed one at a time and in lists of 32. The command receives
+the same lists through a pipe and returns each answer before the next list; both the package and the
+command use all cores, and their translations must be the same. They alternate list by list, and
+CTranslate2 runs before or after them in each round. Prints medians of sentences per second and of
+the ratios within a round. Build the command and the wheel with the same profile.
 """
 import argparse, gzip, json, os, pathlib, platform, statistics, subprocess, sys, tempfile, time
 
@@ -41,8 +42,9 @@ class Package:
 
 
 class CTranslate2:
-    """With its tokenizer, because the others take text, too. Of the ways to use the cores, all for
-    a batch or a part of the batch for each, the faster one for the size of the lists counts."""
+    """CTranslate2 with its tokenizer, because the others also take text. It runs with the faster
+    of two threading modes for the size of the lists: all cores for one batch, or one core per
+    part of it."""
 
     def __init__(self, arguments):
         import ctranslate2, transformers
@@ -58,7 +60,7 @@ class CTranslate2:
         self.ways = [(inter, load(inter, intra)) for inter, intra in ways]
 
     def choose(self, parts):
-        """Keeps the way that takes less time for some of the parts."""
+        """Keeps the faster threading mode, measured on some of the parts."""
         seconds = []
         for self.way in self.ways:
             self(parts[0])
@@ -114,8 +116,8 @@ def main():
         seconds = {name: [] for name in loaded}
         if "ctranslate2" in loaded:
             loaded["ctranslate2"].choose(parts)
-        # Ours take turns list by list, so that a noisy second hits both; the threads of OpenMP spin for
-        # 200 ms after their last work, so that CTranslate2 comes by itself.
+        # The package and the command alternate list by list, so that a noisy second affects both;
+        # OpenMP threads spin for 200 ms after their last work, so CTranslate2 runs separately.
         groups = [[name for name in loaded if name != "ctranslate2"], [name for name in loaded if name == "ctranslate2"]]
         for turn in range(arguments.rounds + 1):
             for group in groups if turn % 2 else groups[::-1]:

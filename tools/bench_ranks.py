@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Training on two ranks of one core against one process of two cores, on this machine, alternating;
-medians.
+"""Compares training on two ranks with one core each to one process with two cores, on this machine,
+alternating; prints medians.
 
     cargo build --release --features mpi
     python3 tools/bench_ranks.py --presets tiny,base --rounds 3

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Training speed of Regard against PyTorch on the same workload, alternating the two; prints
-medians and their ratios.
+"""Training speed of Regard against PyTorch on the same workload, alternating; prints medians and
+ratios.
 
     cargo build --release
     pip install torch numpy
     python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--best] [--markdown] [--append FILE]
 
 The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1,
-clipping and Adam included. Each round runs PyTorch, then Regard, in processes of their own, so that
-a noisy minute hits both. Regard multiplies in the format that it chooses for this CPU, unless
---regard-precision says otherwise. PyTorch is eager and in the given precision; with --best, its f32, its
-torch.compile (of f32) and, where the CPU multiplies bf16, its bf16 are tried once, and the fastest
-takes part. (Elsewhere bf16 is done in software: tiny at a fourteenth of the speed of f32.)
+including clipping and Adam. Each round runs PyTorch, then Regard, in separate processes, so that a
+noisy minute affects both. Regard uses the number format that it chooses for this CPU, unless
+--regard-precision is given. PyTorch runs eagerly in the given precision; with --best, its f32, its
+torch.compile (in f32) and, if the CPU has bf16 instructions, its bf16 are tried once, and the
+fastest takes part. (Otherwise bf16 is emulated in software: tiny runs at a fourteenth of the speed
+of f32.)
 """
 import argparse, json, pathlib, statistics, sys
 
@@ -19,13 +20,13 @@ from alternate import BINARY, ROOT, append, append_option, check_binary, cpu, ru
 
 
 def multiplies_bf16():
-    """Whether this CPU does; where it cannot be found out, yes."""
+    """Whether this CPU has bf16 instructions; True if that cannot be determined."""
     info = pathlib.Path("/proc/cpuinfo")
     return not info.exists() or "bf16" in info.read_text()
 
 
 def attempt(peer, way):
-    """The speed of the peer, or nothing where it does not run."""
+    """The speed of the peer, or None if it does not run."""
     try:
         return peer(*way)["target_tokens_per_s"]
     except SystemExit as failure:
@@ -55,8 +56,7 @@ def main():
         if a.best:
             ways = [["f32"], ["f32", "--compile"]] + [["bf16"]] * multiplies_bf16()
             # On some virtual machines PyTorch's bf16 ends with an illegal instruction: the CPU
-            # names AMX, the host forbids it. ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes it leave AMX
-            # alone.
+            # reports AMX, but the host forbids it. ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 avoids AMX.
             tried = [(speed, way) for speed, way in ((attempt(peer, way), way) for way in ways) if speed]
             print(f"{preset}: {tried}", file=sys.stderr, flush=True)
             way = max(tried)[1]

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Decoding speed of Regard against CTranslate2 on the same workload, alternating the two; prints
-medians and their ratios.
+"""Decoding speed of Regard against CTranslate2 on the same workload, alternating; prints medians
+and ratios.
 
     cargo build --release
     pip install ctranslate2 numpy
     python tools/bench_translate.py [CASE…] [--rounds 3] [--threads 2] [--markdown] [--append FILE]
 
 A case is PRESET-PRECISION-BEAM-BATCH, such as base-int8-4-32. The workload is that of
-tools/peers/ct2_translate.py: random weights, sentences of 10 to 29 tokens, exactly 25 tokens out;
-the peer's better way to use the cores counts. Against tiny-int8, CTranslate2 may use f32 as well,
-and the faster counts. Each run is a process of its own, so that a noisy minute hits both.
+tools/peers/ct2_translate.py: random weights, sentences of 10 to 29 tokens, exactly 25 output
+tokens; the peer runs with the better of its two threading modes. For tiny-int8, CTranslate2 may
+also use f32, and the faster result counts. Each run is a separate process, so that a noisy minute
+affects both.
 """
 import argparse, json, statistics, sys
 

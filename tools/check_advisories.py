@@ -4,9 +4,10 @@
     git clone https://github.com/rustsec/advisory-db
     python3 tools/check_advisories.py advisory-db [LOCK...]
 
-Without LOCK, the two lock files of the repository are checked. Vulnerabilities and unsound code are
-errors; what is only unmaintained is listed. deny.toml names the advisories that do not concern us
-([advisories] ignore), as for `cargo deny check advisories`, which does the same with a network.
+Without LOCK, it checks the two lock files of the repository. Vulnerabilities and unsound code are
+errors; crates that are only unmaintained are listed. deny.toml names the advisories that do not
+affect us ([advisories] ignore), as for `cargo deny check advisories`, which does the same with a
+network.
 """
 import pathlib, re, sys, tomllib
 
@@ -14,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def numbers(version):
-    """A version as what orders it: its numbers, then a pre-release below the release."""
+    """A sortable form of a version: its numbers, with a pre-release below the release."""
     core, _, pre = version.split("+")[0].partition("-")
     parts = [int(part) for part in core.split(".")]
     known = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in pre.split(".")] if pre else []
@@ -35,7 +36,7 @@ def meets(version, requirement):
             if not holds[sign]:
                 return False
             continue
-        # ^ and no sign keep the first number that is not 0; ~ keeps the minor version.
+        # ^ and no operator keep the first non-zero number; ~ keeps the minor version.
         kept = [i for i, part in enumerate(given) if int(part) > 0][:1] or [len(given) - 1]
         at = min(1, len(given) - 1) if sign == "~" else kept[0]
         above = low[0][: at + 1]
@@ -52,7 +53,7 @@ def affects(advisory, version):
 
 
 def check():
-    """The rules for versions, on cases with known answers."""
+    """Tests the version rules on cases with known answers."""
     for version, requirement, wanted in [
         ("0.23.46", ">= 0.23.5", True), ("0.22.9", ">= 0.22.4, < 0.23.0", True), ("0.23.0", ">= 0.22.4, < 0.23.0", False),
         ("1.2.9", "^1.2.3", True), ("2.0.0", "^1.2.3", False), ("0.2.9", "^0.2.3", True), ("0.3.0", "^0.2.3", False),

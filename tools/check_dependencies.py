@@ -3,9 +3,9 @@
 
     python3 tools/check_dependencies.py
 
-It reads `cargo metadata` of the workspace and fetches nothing. A build has fetched the packages of
-its features for this platform, and those are always checked; with what `cargo fetch` brings, all
-features on all platforms are.
+It reads `cargo metadata` of the workspace and downloads nothing. A build has downloaded the
+packages of its features for this platform, and those are always checked; after `cargo fetch`, all
+features on all platforms are checked.
 """
 import json, pathlib, re, subprocess, sys, tomllib
 
@@ -13,8 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def allowed(expression, allow):
-    """Whether an SPDX expression can be met with the licences in `allow`; `/` is how old manifests
-    write OR."""
+    """Whether the licences in `allow` satisfy an SPDX expression; old manifests write `/` for
+    OR."""
     tokens = re.findall(r"\(|\)|[^\s()]+", expression.replace("/", " OR "))
     at = 0
 
@@ -51,7 +51,7 @@ def allowed(expression, allow):
 
 
 def fetched_packages():
-    """The packages of as many features and platforms as have been fetched, and which those are."""
+    """The packages of all features and platforms that have been downloaded, and which those are."""
     version = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
     host = ["--filter-platform", re.search(r"^host: (.+)$", version, re.M)[1]]
     for arguments, which in [

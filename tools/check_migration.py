@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the programs of docs/python.md that do the same in regard, transformers, ctranslate2 and
-argostranslate.
+"""Runs the equivalent programs for regard, transformers, ctranslate2 and argostranslate in
+docs/python.md.
 
     python3 tools/check_migration.py MODEL
 
-MODEL is a MarianMT folder for English and French with a BPE vocabulary of ours (tokenizer.json).
-Each program runs in a folder of its own in which `en-fr` is the model (and `en-fr-ct2` its
-conversion); those whose package is not installed are named and left out. All must print the same
-translations. For argostranslate, the model is made a package of it: the conversion, the vocabulary
-as a SentencePiece model, and a blank pipeline of spaCy, which splits sentences without a model to
-download.
+MODEL is a MarianMT folder for English and French with one of our BPE vocabularies (tokenizer.json).
+Each program runs in its own folder, in which `en-fr` is the model (and `en-fr-ct2` its conversion);
+programs whose package is not installed are reported and skipped. All must print the same
+translations. For argostranslate, the script builds a package: the conversion, the vocabulary as a
+SentencePiece model, and a blank spaCy pipeline, which splits sentences without a model to download.
 """
 import importlib.util, json, os, pathlib, re, shutil, subprocess, sys, tempfile, zipfile
 
@@ -17,8 +16,8 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "python.md"
 
 
 def sentencepiece_model(tokenizer_json, to):
-    """A BPE vocabulary as a SentencePiece model: pieces with the order of their merges as
-    scores."""
+    """Converts a BPE vocabulary to a SentencePiece model: pieces with the ranks of their merges
+    as scores."""
     from sentencepiece import sentencepiece_model_pb2 as protobuf
 
     model = json.loads(tokenizer_json.read_text(encoding="utf-8"))["model"]
@@ -41,14 +40,14 @@ def sentencepiece_model(tokenizer_json, to):
 
 
 def argos_environment(folder):
-    """Installs the converted model as a package; the settings with which argostranslate finds
-    it."""
+    """Installs the converted model as a package; returns the environment in which argostranslate
+    finds it."""
     import spacy
 
     package = folder / "translate-en_fr"
     package.mkdir()
     shutil.copytree(folder / "en-fr-ct2", package / "model")
-    # Packages end their sources by themselves; with transformers, the tokenizer does it.
+    # Packages append the end token to their sources; with transformers, the tokenizer does.
     config = json.loads((package / "model" / "config.json").read_text())
     (package / "model" / "config.json").write_text(json.dumps(dict(config, add_source_eos=True)))
     sentencepiece_model(folder / "en-fr" / "tokenizer.json", package / "sentencepiece.model")
@@ -58,7 +57,7 @@ def argos_environment(folder):
     with zipfile.ZipFile(folder / "en_fr.argosmodel", "w") as archive:
         for file in package.rglob("*"):
             archive.write(file, file.relative_to(folder))
-    # The place of the pipeline that would be downloaded if it were not there.
+    # The location of the pipeline that would otherwise be downloaded.
     cached = folder / "home" / ".local" / "cache" / "argos-translate" / "spacy" / "senter"
     cached.mkdir(parents=True)
     (cached / "model").touch()

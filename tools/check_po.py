@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares a po file with its translation by polib (pip install polib), which reads both by itself.
+"""Compares a po file with its translation, reading both with polib (pip install polib).
 
     python3 tools/check_po.py BEFORE.po AFTER.po
 
-Everything but translations and new `fuzzy` flags must be equal: messages and their order, contexts,
-comments, references, previous messages, obsolete messages, metadata. A translation must have the
-placeholders of its message, or be fuzzy.
+Everything except translations and new `fuzzy` flags must be equal: messages and their order,
+contexts, comments, references, previous messages, obsolete messages, metadata. A translation must
+have the placeholders of its message, or be fuzzy.
 """
 import collections, re, sys
 

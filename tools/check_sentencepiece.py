@@ -5,9 +5,9 @@ by line.
     pip install sentencepiece==0.2.2
     python tools/check_sentencepiece.py [--lines 10000] [--vocabulary 4000] train.en train.de …
 
-Half of the lines are those of the files, the other half the same with odd characters put in, and
-lines of nothing else. Every piece that the package gives, known to the model or not, gets an id of
-its own, so that a difference of any kind shows.
+Half of the lines come from the files; the other half are the same lines with unusual characters
+inserted, and lines of only such characters. Every piece that the package produces, known to the
+model or not, gets its own id, so that any difference is visible.
 """
 import argparse, io, json, pathlib, random, subprocess, tempfile, time
 
@@ -44,7 +44,7 @@ def lines_of(files, count):
     plain = rng.sample(text, min(count // 2, len(text)))
     lines = plain + [odd(rng, rng.choice(text)) for _ in range(count - len(plain) - 20)]
     lines += ["", " ", "\t", "▁"] + ["".join(rng.sample(text, min(200, len(text)))) for _ in range(16)]
-    # These end a line or begin another kind of it: not what is compared.
+    # These end a line or start a special kind of line, which is not what we compare.
     clean = lambda line: line.replace("\n", " ").replace("\r", " ")
     return text, [clean(line) for line in lines if not line.startswith((">>", "\ufeff"))]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Read a log folder with the real TensorBoard and print what it finds; exit 1 when it finds
-nothing.
+"""Reads a log folder with the real TensorBoard and prints what it finds; exits with status 1 if it
+finds nothing.
 
     python -m venv venv && venv/bin/pip install tensorboard
     venv/bin/python tools/check_tensorboard.py DIR/logs [--expect TAG]...

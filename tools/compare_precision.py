@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Training in bf16 against f32: the same recipe, the same number of steps, several seeds; BLEU, and
-the losses side by side.
+"""Compares training in bf16 with f32: the same recipe, the same number of steps, several seeds;
+BLEU, and the losses side by side.
 
     cargo build --release
     python3 tools/compare_precision.py DATA --steps 600 --seeds 1,2 --out runs
 
 DATA has train, val and test_2016_flickr, each as .en and .de, plain or .gz. On a CPU without
-AVX-512 BF16 the products are rounded in software (REGARD_BF16=emulate), which has the same
-precision and not the speed. Prints a table of BLEU on test_2016_flickr (beam 4) and one of the
-training losses, and draws the latter into OUT/losses.svg. Runs that are finished in OUT are not
-done again.
+AVX-512 BF16, bf16 is emulated in software (REGARD_BF16=emulate), which has the same precision but
+not the speed. Prints a table of BLEU on test_2016_flickr (beam 4) and one of the training losses,
+and plots the latter to OUT/losses.svg. Skips runs that are already finished in OUT.
 """
 import argparse, json, os, pathlib, subprocess, sys
 
@@ -46,7 +45,7 @@ def run(a, precision, seed):
 
 
 def draw(runs, path):
-    """Loss against step, one line per run; seeds differ in the dashes."""
+    """Plots loss against step, one line per run; seeds have different dashes."""
     left, top, width, height = 60, 40, 620, 300
     steps = sorted({step for _, losses in runs.values() for step in losses})
     values = [loss for _, losses in runs.values() for loss in losses.values()]

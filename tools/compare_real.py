@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""A trained model here, in CTranslate2 and in transformers: speed, memory, BLEU, and whether the
-translations are the same.
+"""Compares a trained model in Regard, CTranslate2 and transformers: speed, memory, BLEU, and
+whether the translations are the same.
 
     cargo build --release
     pip install ctranslate2 transformers torch sacrebleu
     python tools/compare_real.py MODEL SOURCE REFERENCE [--repeat 10] [--rounds 3] [--precision f32|int8] [--beam 4] [--transformers]
 
-MODEL is a folder that `regard train` has left; `ct2-transformers-converter` converts it. Both
-programs translate SOURCE repeated so many times, in processes of their own, with one batch a core,
-the same beam, length penalty and length rules; the wall time includes loading. With --transformers,
-`generate` translates SOURCE once too, and the lines that differ are counted and shown.
+MODEL is a folder from `regard train`; `ct2-transformers-converter` converts it. Both programs
+translate SOURCE repeated --repeat times, in separate processes, with one batch per core and the
+same beam, length penalty and length limits; the wall time includes loading. With --transformers,
+`generate` also translates SOURCE once, and the differing lines are counted and shown.
 
-CTranslate2 ends a search with the first finished hypotheses, as many as the beam is wide; Regard
-and transformers go on while a running one could still become better. Where the two differ, both
-programs score both translations, and CTranslate2 translates once more with a patience of 2 (twice
-as many finished hypotheses): the scores are the same, ours is the better one, and with more
+CTranslate2 ends a search when as many hypotheses have finished as the beam is wide; Regard and
+transformers continue while a running hypothesis could still become better. Where the two differ,
+both programs score both translations, and CTranslate2 translates once more with a patience of 2
+(twice as many finished hypotheses): the scores are the same, ours is the better one, and with more
 patience CTranslate2 finds it too.
 """
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
@@ -99,7 +99,7 @@ def show(apart, name):
 
 
 def explain(apart, source, folder, converted, model, precision, penalty):
-    """Both programs' scores of both translations of each line that differs."""
+    """Scores both translations of each differing line with both programs."""
     pairs = [(source[i - 1], text) for i, *both in apart for text in both]
     files = [folder / "score.source", folder / "score.target"]
     for file, side in zip(files, zip(*pairs)):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Fits the confidence of a translation to its chrF, and draws one against the other.
+"""Fits the confidence of a translation to its chrF, and plots one against the other.
 
     regard translate --model MODEL --json --no-split test.en > test.json
     tools/confidence.py test.json test.pt --plot docs/confidence.svg [--check other.json other.pt]…
 
-The input is one JSON object per line with `token_scores`, and the reference of each line. chrF is
+The input is one JSON object per line with `token_scores`, and a reference for each line. chrF is
 that of the sentence (character 1- to 6-grams, β = 2). The model is a logistic function of the mean
-log-probability of a token, each bounded below at -8; its two numbers, which minimise the
+log-probability of a token, each bounded below at -8; its two parameters, which minimise the
 cross-entropy against chrF, are those in crates/documents/src/confidence.rs. (With the smallest
 log-probability as a second variable, its weight was -0.02: it adds nothing.) They are fitted on the
-even lines, and the plot shows the odd ones in blue and the other sets as lines. Needs Python alone.
+even lines; the plot shows the odd ones in blue and the other sets as lines. Needs only Python.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import math
 
 
 def chrf(hypothesis, reference, order=6, beta=2.0):
-    """Sentence chrF as sacreBLEU computes it, from 0 to 1."""
+    """Sentence chrF as in sacreBLEU, from 0 to 1."""
     hypothesis, reference = "".join(hypothesis.split()), "".join(reference.split())
     precision = recall = effective = 0.0
     for n in range(1, order + 1):
@@ -56,7 +56,7 @@ def predict(weights, row):
 
 
 def fit(rows, ridge=1e-3):
-    """Newton's method."""
+    """Fits the parameters with Newton's method."""
     weights = [0.0, 0.0]
     for _ in range(50):
         gradient, hessian = [ridge * w for w in weights], [[ridge * (i == j) for j in range(2)] for i in range(2)]
@@ -91,7 +91,7 @@ def correlation(xs, ys):
 
 
 def bins(weights, rows, count=10):
-    """Means of confidence and chrF of ten groups of equal size, by confidence."""
+    """The mean confidence and chrF of ten groups of equal size, sorted by confidence."""
     found = sorted((predict(weights, row), y) for row, y in rows)
     groups = [found[len(found) * i // count : len(found) * (i + 1) // count] for i in range(count)]
     mean = lambda values: sum(values) / len(values)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Damaged files through other readers and through ours: what they accept, we accept with the same
-content, or refuse with a message.
+"""Differential test of file readers on damaged files: what another reader accepts, we must accept
+with the same content, or reject with a message.
 
     cargo build --release && cargo build --release -p regard-documents --example rewrite
     cargo build --release -p regard-core --features fuzzing --example list_safetensors
@@ -8,16 +8,16 @@ content, or refuse with a message.
     python3 tools/differential.py [--count 300] [--seed 1] [--only safetensors,sentencepiece,po,docx]
 
 safetensors    `safetensors.deserialize`: names, types, shapes and bytes of all tensors.
-sentencepiece  The pieces that `SentencePieceProcessor` and `regard tokenize` make of some lines.
-po             The file is written again by us with each message as its own translation; polib must
-               find the same messages, contexts, comments and flags, and nothing left untranslated.
+sentencepiece  The pieces of some lines from `SentencePieceProcessor` and `regard tokenize`.
+po             We rewrite the file with each message as its own translation; polib must find
+               the same messages, contexts, comments and flags, and nothing left untranslated.
 docx           The same with python-docx: the paragraphs of the body, of tables, headers and footers
-               are those from before, and in capitals where we translate into capitals.
+               are unchanged, or in capitals where we translate into capitals.
 
-Files are damaged in their structure (fields, lines, XML elements) and in single bytes, the same ones
-for a seed every time. Prints a line of JSON for each reader; the exit status is 1 if a file was read
-differently, or if a reader of ours panicked or refused without a message. Files that show it are left
-in --keep.
+Files are damaged in their structure (fields, lines, XML elements) and in single bytes,
+deterministically for a seed. Prints a line of JSON for each reader; the exit status is 1 if a file
+was read differently, or if one of our readers panicked or rejected a file without a message. Such
+files are kept in --keep.
 """
 
 import argparse
@@ -40,7 +40,7 @@ SEEDS = ROOT / "fuzz/corpus"
 
 
 def damage_bytes(rng, data):
-    """A few bytes changed, left out, doubled or cut off."""
+    """Changes, removes, duplicates or truncates a few bytes."""
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 4])):
         if not data:
@@ -65,7 +65,8 @@ def damage_bytes(rng, data):
 
 
 def a_safetensors(rng, _):
-    """A file of random tensors; its header is damaged as text or as JSON, or its bytes are."""
+    """A file of random tensors, with its header damaged as text or as JSON, or with its bytes
+    damaged."""
     sizes = {"F32": 4, "F16": 2, "BF16": 2, "I8": 1, "U8": 1, "I32": 4, "I64": 8, "F64": 8, "BOOL": 1, "I16": 2, "F8_E4M3": 1}
     header, at = {}, 0
     if rng.random() < 0.5:
@@ -102,7 +103,7 @@ def a_safetensors(rng, _):
     if kind == 4:
         text = rng.choice([text + " " * 7, " " + text, text + "x", text.replace("}", "},", 1), text + "\0", text[:-1], "[]", "", "{}"])
     elif kind == 5 and names:
-        # A name twice.
+        # A duplicate name.
         text = text[:-1] + ", " + json.dumps(rng.choice(names)) + ": " + json.dumps(header[rng.choice(names)]) + "}"
     raw = text.encode()
     length = len(raw) + (rng.choice([1, -1, 8, 2**40, 2**63]) if kind == 6 else 0)
@@ -245,7 +246,8 @@ class Sentencepiece:
         self.regard = options.regard
 
     def ours(self, path, theirs=None):
-        """What `regard tokenize` makes of the lines, with the vocabulary that every piece of theirs is in."""
+        """The output of `regard tokenize` for the lines, with a vocabulary of all the peer's
+        pieces."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             for side in ["source.spm", "target.spm"]:
@@ -338,7 +340,7 @@ def a_po(rng, _):
 
 
 def po_entries(file):
-    """What polib finds: each message with everything that belongs to it."""
+    """The entries that polib finds: each message with everything that belongs to it."""
     import polib
 
     with tempfile.NamedTemporaryFile(suffix=".po") as copy:
@@ -418,7 +420,7 @@ def a_docx(rng, seed):
                     "<w:r><w:t>a run</w:t></w:r>", "<w:p><w:r><w:t>A whole paragraph.</w:t></w:r></w:p>", "<x:y/>", "\x0b"]  # fmt: skip
             text = text[: tag.end()] + rng.choice(more) + text[tag.end() :]
         elif kind == 3:
-            # A whole element twice, or not at all.
+            # Duplicate or remove a whole element.
             element = re.escape(tag.group().split()[0].strip("</>"))
             found = re.search(rf"<{element}[ >].*?</{element}>", text, re.S)
             if found:
@@ -503,7 +505,7 @@ def in_child(peer, file, answers):
 
 
 def ask_peer(peer, file):
-    """What the other reader says, from a process of its own: some end the process on a bad file."""
+    """Runs the other reader in a separate process, because some crash on a bad file."""
     answers = multiprocessing.SimpleQueue()
     child = multiprocessing.Process(target=in_child, args=(peer, file, answers))
     child.start()

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Makes documents with LibreOffice and with python-docx, openpyxl and python-pptx, rewrites them
+"""Creates documents with LibreOffice and with python-docx, openpyxl and python-pptx, rewrites them
 with every sentence as its own translation (and in capitals), and checks that nothing else has
 changed:
 
-- LibreOffice opens the result, and its text is that of the original (letter case aside for the copy
+- LibreOffice opens the result, and its text is that of the original (ignoring case for the copy
   in capitals),
-- every part of the package that holds no text is the same, byte for byte,
-- pages that LibreOffice draws of the copy are those of the original, pixel for pixel (`--pictures`;
-  needs pdftoppm).
+- every part of the package without text is byte-identical,
+- the pages that LibreOffice renders from the copy are pixel-identical to those of the original
+  (`--pictures`; needs pdftoppm).
 
     cargo build -p regard-documents --example rewrite
     python3 tools/documents_roundtrip.py --out /tmp/roundtrip --pictures
     python3 tools/documents_roundtrip.py --out /tmp/roundtrip report.docx slides.odp      these files instead
 
 Needs LibreOffice (Debian: libreoffice-writer-nogui, -calc-nogui, -impress-nogui; poppler-utils).
-What Python packages are missing is said and left out."""
+Missing Python packages are reported and skipped."""
 
 import argparse
 import base64
@@ -61,7 +61,7 @@ Total,=SUM(B2:B3),"=CONCATENATE(""All "";""trees"")"
 
 
 def soffice(*arguments, out):
-    """Runs LibreOffice without a window, with a profile of its own."""
+    """Runs LibreOffice without a window, with its own profile."""
     profile = (out / "profile").resolve().as_uri()
     command = ["soffice", f"-env:UserInstallation={profile}", "--headless", "--norestore", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -75,7 +75,7 @@ def convert(files, kind, folder, out, filter_name=None):
 
 
 def flat_text():
-    """A Writer document in flat XML with what HTML cannot say."""
+    """A Writer document in flat XML with features that HTML cannot express."""
     ns = " ".join(
         f'xmlns:{p}="urn:oasis:names:tc:opendocument:xmlns:{u}:1.0"'
         for p, u in [("office", "office"), ("style", "style"), ("text", "text"), ("table", "table"), ("draw", "drawing")]
@@ -203,7 +203,7 @@ def check_parts(before, after):
 
 
 def texts(files, folder, out):
-    """What LibreOffice reads in each file."""
+    """The text that LibreOffice reads in each file."""
     found = {}
     for file in files:
         kind, name = ("csv", None) if file.suffix in (".ods", ".xlsx") else ("pdf", None)

@@ -1,30 +1,30 @@
 #!/usr/bin/env python3
-"""Faults of the machine, made on purpose: what was saved must load, and a resumed run must end as if
-nothing had happened.
+"""Fault injection: what was saved must load, and a resumed run must end as if nothing had happened.
 
     cargo build --release
     python3 tools/fault_test.py                      everything, with 20 kills
     python3 tools/fault_test.py --only kill --kills 200
     python3 tools/fault_test.py --only power,disk --regard target/release/regard
 
-kill         kill -9 at random moments of small training runs; the next --resume goes on. Every
-             finished run has the weights and losses of an undisturbed one, to the bit.
+kill         kill -9 at random moments of small training runs; the next --resume continues. Every
+             finished run has bitwise the same weights and losses as an undisturbed one.
 power        Power loss: every write, rename and sync of a run is recorded (with strace), and the
-             folder is rebuilt as it would be after each of them, with what had not been synced cut
-             off or missing. Each must be a model, or say that it is none yet; --resume goes on.
+             folder is rebuilt as it would be after each of them, with unsynced data truncated
+             or missing. Each state must be a model, or report that it is not one yet; --resume
+             continues.
 disk         A disk (tmpfs) that is too small for the run, in many sizes; then it grows.
-readonly     A folder that can only be read.
-descriptors  As few file descriptors as make the run fail somewhere else each time.
+readonly     A read-only folder.
+descriptors  So few file descriptors that the run fails at a different point each time.
 corpus       The corpus changes between two parts of a run.
 diverge      A learning rate that makes the loss infinite.
-clock        The time of day jumps by days and years ten times a second (a library that is loaded
-             before the others; needs a C compiler): a run ends as undisturbed, --minutes takes its
-             minutes, a server's limits, kept files and idle models go by the time that has passed.
-serve        The server under load: SIGHUP loses no request, SIGTERM finishes what was accepted, too
-             few descriptors cost connections and not the server, a full disk costs nothing.
+clock        The time of day jumps by days and years ten times a second (with a preloaded library;
+             needs a C compiler): a run ends as undisturbed, --minutes takes its minutes, and a
+             server's limits, cached files and idle models depend on elapsed time only.
+serve        The server under load: SIGHUP loses no request, SIGTERM finishes what was accepted,
+             too few descriptors cost connections but not the server, a full disk has no effect.
 
-Each prints one line; the exit status is 1 if one found something. disk and readonly mount a tmpfs and
-need root; power needs strace; what cannot run here says so.
+Each prints one line; the exit status is 1 if one found a fault. disk and readonly mount a tmpfs and
+need root; power needs strace; tests that cannot run here say so.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def expect(holds, message):
 
 
 def write_corpus(folder, pairs=60):
-    """Sentences of a small grammar, the same ones every time."""
+    """Sentences of a small grammar, deterministic."""
     chosen = random.Random(1)
     words = [("dog", "chien"), ("cat", "chat"), ("house", "maison"), ("tree", "arbre"), ("river", "fleuve"), ("book", "livre")]
     deeds = [("sees", "voit"), ("likes", "aime"), ("finds", "trouve"), ("paints", "peint")]
@@ -110,7 +110,7 @@ class Runs:
         return steps, (out / "model.safetensors").read_bytes()
 
     def check_loadable(self, out, when):
-        """A model, or nothing that was promised yet."""
+        """Checks that the folder is a loadable model, or does not claim to be one yet."""
         told = subprocess.run([self.regard, "info", "--model", str(out)], capture_output=True, text=True)
         if told.returncode == 0:
             return True
@@ -122,7 +122,7 @@ class Runs:
         return False
 
     def check_whole(self, out, when):
-        """The same as the run that nothing disturbed."""
+        """Checks that the result equals that of the undisturbed run."""
         losses, weights = self.results(out)
         expect(losses == self.losses, f"{when}: the losses differ")
         expect(weights == self.weights, f"{when}: the weights differ")
@@ -134,7 +134,7 @@ class Runs:
         expect(not left, f"{when}: left over: {left}")
 
     def check_message(self, outcome, when):
-        """One clear message at the end, and no panic."""
+        """Checks for one clear message at the end, and no panic."""
         expect(outcome.returncode == 1, f"{when}: status {outcome.returncode}: {outcome.stderr}")
         last = outcome.stderr.rstrip("\n").rsplit("\n", 1)[-1]
         expect(last.startswith("regard: ") and "panicked" not in outcome.stderr, f"{when}: {outcome.stderr}")
@@ -154,7 +154,7 @@ def kill(runs, options):
                 stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             try:
-                # Shorter than a whole run most of the time, so that one is killed several times.
+                # Usually shorter than a whole run, so that a run is killed several times.
                 child.wait(timeout=chosen.uniform(0.0, 0.9) * runs.seconds if kills < options.kills else None)
             except subprocess.TimeoutExpired:
                 child.send_signal(signal.SIGKILL)
@@ -185,7 +185,7 @@ def unquoted(text):
 
 
 def record(runs, out):
-    """What a run does to the files in a folder, in order: (operation, path, …)."""
+    """The operations of a run on the files in a folder, in order: (operation, path, …)."""
     trace = runs.folder / "trace"
     calls = "openat,open,creat,write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,ftruncate,fsync,fdatasync,mkdir,mkdirat,close,lseek,copy_file_range,sendfile,fallocate,mmap"
     command = ["strace", "-f", "-xx", "-s", "100000000", "-e", f"trace={calls}", "-o", str(trace), *runs.command(out)]
@@ -229,8 +229,8 @@ def record(runs, out):
                 operations.append(("mkdir" if "mkdir" in call else "unlink", path))
             continue
         if call == "mmap":
-            # The fifth argument is the descriptor; a shared mapping for writing would escape the
-            # record.
+            # The fifth argument is the descriptor; a shared writable mapping would escape the
+            # recording.
             parts = arguments.split(", ")
             known = names.get(int(parts[4])) if len(parts) > 4 and parts[4].isdigit() else None
             escaped = isinstance(known, tuple) and "MAP_SHARED" in arguments and "PROT_WRITE" in arguments
@@ -261,7 +261,7 @@ def record(runs, out):
 
 
 class Disk:
-    """What a run has written, and what of it a power loss would leave."""
+    """What a run has written, and what would remain of it after a power loss."""
 
     def __init__(self):
         self.files = {}  # name: number of its content
@@ -306,14 +306,15 @@ class Disk:
                 content = self.content(path)
                 content[1] = content[0]
             else:
-                # A folder: the names in it are now what the disk has.
+                # A folder: its current names are now durable.
                 below = {p: n for p, n in self.files.items() if os.path.dirname(p) == path}
                 self.durable = {p: n for p, n in self.durable.items() if os.path.dirname(p) != path} | below
 
     def lay_out(self, how):
-        """Name and bytes of every file. `all`: everything arrived (a kill). `data`: names arrived, bytes
-        that were not synced did not. `half`: half of them did. `names`: neither bytes nor names that
-        were not synced arrived, for names of files that are synced with their folder at all."""
+        """Name and bytes of every file. `all`: everything arrived (a kill). `data`: names
+        arrived, unsynced bytes did not. `half`: half of the unsynced bytes did. `names`: neither
+        unsynced bytes nor unsynced names arrived, for files that are synced with their folder at
+        all."""
         names = self.files
         if how == "names":
             synced = {os.path.dirname(path) for path in self.durable}
@@ -341,7 +342,7 @@ def power(runs, options):
         disk.apply(operation)
         if operation[0] in ("seek", "close"):
             continue
-        # Appended lines of a log are many and alike.
+        # Appended lines of a log are many and similar.
         if operation[1].endswith((b".jsonl", b"stdout")) and chosen.random() > 0.1:
             continue
         for how in ("all", "data", "half", "names"):
@@ -373,7 +374,7 @@ def power(runs, options):
 
 @contextlib.contextmanager
 def small_disk(folder, kilobytes):
-    """A tmpfs of this size; nothing where it cannot be mounted."""
+    """A tmpfs of this size; None if it cannot be mounted."""
     place = folder / "disk"
     place.mkdir(exist_ok=True)
     options = f"size={kilobytes}k"
@@ -439,7 +440,7 @@ def descriptors(runs, _):
         outcome = runs.finish(out, "--resume", limit=limit)
         if outcome.returncode != 0:
             failures += 1
-            # With fewer than it takes to start, the system's loader may be the one that complains.
+            # With too few descriptors to start, the error may come from the system's loader.
             if outcome.returncode != 127:
                 expect("panicked" not in outcome.stderr, f"{most} descriptors: {outcome.stderr}")
                 last = runs.check_message(outcome, f"{most} descriptors")
@@ -539,7 +540,7 @@ def clock(runs, options):
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
     env = os.environ | {"LD_PRELOAD": str(library)}
 
-    # The program does see the jumps: keys have the day on which they were added.
+    # Check that the program sees the jumps: keys have the day on which they were added.
     keys = runs.folder / "keys"
     days = set()
     for n in range(40):
@@ -602,7 +603,7 @@ class Server:
         found = re.search(r"serving on http://(\S+):(\d+)", line)
         expect(found, f"the server did not start: {line}")
         self.host, self.port = found[1], int(found[2])
-        # What it says is read, so that it never waits for a reader.
+        # Drain its output, so that it never blocks on a full pipe.
         self.said = []
         self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr))
         self.reader.start()
@@ -655,7 +656,7 @@ def clients(server, count, seconds, outcomes, stop):
 
 
 def served_model(runs):
-    """A copy of the undisturbed run's model, as --model takes it."""
+    """A copy of the undisturbed run's model, as a value for --model."""
     model = runs.folder / "served"
     shutil.rmtree(model, ignore_errors=True)
     shutil.copytree(runs.folder / "whole", model, ignore=shutil.ignore_patterns("checkpoints", "cache"))
@@ -688,7 +689,7 @@ def serve(runs, options):
     expect(not wrong, f"SIGHUP: {len(wrong)} of {len(outcomes)} requests failed: {set(wrong)}")
     report.append(f"SIGHUP x {options.hangups}: {len(outcomes)} requests, none failed, {int(loads[1])} loads")
 
-    # SIGTERM under load: what was accepted is answered.
+    # SIGTERM under load: accepted requests are answered.
     outcomes, stop = [], threading.Event()
     threads = clients(server, 16, 1.0, outcomes, stop)
     status, said = server.end()
@@ -696,7 +697,7 @@ def serve(runs, options):
     for thread in threads:
         thread.join()
     expect(status == 0, f"SIGTERM: status {status}: {said}")
-    # A connection that the system had accepted and the server had not is reset: nothing of it was
+    # A connection that the system had accepted but the server had not is reset: nothing of it was
     # read.
     wrong = [o for o in outcomes if o not in (200, 503, "ConnectionRefusedError", "ConnectionResetError", "RemoteDisconnected")]
     expect(not wrong, f"SIGTERM: {set(wrong)}")
@@ -715,7 +716,7 @@ def serve(runs, options):
     expect(status == 0 and "panicked" not in said, f"few descriptors: {status}: {said}")
     report.append(f"40 descriptors, 60 clients: {outcomes.count(200)} answered, then all well")
 
-    # Uploads where nothing can be written: the server needs no disk for them.
+    # Uploads on a full disk: the server needs no disk for them.
     def nothing_written():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

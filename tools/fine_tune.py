@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""A trained model learns another domain: BLEU before and after `regard train --init`.
+"""Fine-tunes a trained model on another domain: BLEU before and after `regard train --init`.
 
     cargo build --release
     python tools/fine_tune.py MODEL SOURCE TARGET TEST_SOURCE TEST_TARGET --out FOLDER [--pairs 3000] [--steps 200] [--threads N]
 
 MODEL translates from English to German; SOURCE and TARGET are parallel files, plain or .gz. The
-other domain is the same text in the words of a house that calls things by names of its own: TERMS,
-in the German files. The last 200 of the pairs that have such a word are for validation, the test
-files are used as they are and with the terms; both are translated with MODEL and with what training
-on --pairs pairs makes of it.
+other domain is the same text with a house terminology: TERMS, substituted in the German files. The
+last 200 pairs with such a term are the validation set; the test files are used unchanged and with
+the terms; both are translated with MODEL and with the result of training it on --pairs pairs.
 """
 import argparse, gzip, json, pathlib, re, subprocess, sys
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the seeds of five fuzz targets: of `text_files`, a file of each format behind the letter
-that names it, of `model_index`, a list of each kind and a model card, of `pairs`, parallel text in
-each format, of `glossary`, terms and a text behind a byte 0, and of `keys`, a file of API keys.
+"""Writes the seeds of five fuzz targets: for `text_files`, a file of each format after the letter
+that names it; for `model_index`, a list of each kind and a model card; for `pairs`, parallel text
+in each format; for `glossary`, terms and a text separated by a zero byte; and for `keys`, a file of
+API keys.
 
     python3 tools/fuzz_seeds.py
 """

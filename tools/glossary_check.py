@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
-"""Measures glossaries: how many terms are in the translations where the reference has them, and
-what that costs.
+"""Evaluates glossaries: how many terms occur in the translations where the reference has them, and
+at what cost.
 
     python3 tools/glossary_check.py target/release/regard enpt software-test.en software-test.pt --corpus software.tsv.gz
     python3 tools/glossary_check.py target/release/regard plain test.en test.de --corpus train.en.gz train.de.gz --trained terms
 
-Makes a glossary of words of the test set: a source word and a word of the references each of which
-is the other's best partner by the Dice coefficient of the sentences they are in, counted in a
-parallel corpus (--corpus, one file with a tab or two files) or else in the test set, if three
-quarters of the references of sentences with the one have the other in some form. It is spelt as
-the references mostly spell it inside of a sentence. Translates the test set without and with it,
-and reports for each translation
+Builds a glossary from words of the test set: a source word and a reference word that are each
+other's best match by the Dice coefficient of the sentences they occur in, counted in a parallel
+corpus (--corpus, one file with a tab or two files) or else in the test set, if three quarters of
+the references for sentences with the source word have the target word in some form. The translation
+is spelled as in most of the references inside a sentence. Translates the test set without and with
+it, and reports for each translation
 
-* terms: the share of places, a sentence whose source has a term and whose reference has its
-  translation in any form, whose translation has it in any form, too;
+* terms: of the sentences whose source has a term and whose reference has its translation in any
+  form, the share whose translation has it in any form, too;
 * BLEU, of `regard score`, or of sacrebleu where that is installed;
-* repeated: sentences with a term more often than the source and the same model's translation
-  without the glossary have it.
+* repeated: sentences that have a term more often than both the source and the same model's
+  translation without the glossary.
 
 --trained MODEL adds a model of `regard train --terms`: without the glossary, with constrained
-search, with terms in its source, and with both. --glossary FILE takes a glossary instead, --keep
-FILE writes the one that was made, --unseen leaves out terms that the plain translation has
-everywhere, so that the others count alone. --append FILE stores the table as text/glossary-NAME
+search, with terms in its source, and with both. --glossary FILE uses an existing glossary instead,
+--keep FILE writes the one that was built, --unseen leaves out terms that the plain translation
+always has, so that only the others count. --append FILE stores the table as text/glossary-NAME
 (--name).
-Needs nothing but Python.
+Needs only Python.
 """
 
 import argparse
@@ -43,13 +43,13 @@ WORD = re.compile(r"[^\W\d_]+")
 
 
 def fold(word):
-    """As the program compares forms of words: small letters without accents."""
+    """Folds a word like the program does to compare forms: lowercase, without accents."""
     return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)).lower()
 
 
 def share_stem(a, b):
-    """The program's rule: one word extends the other by up to three letters, or both have endings
-    behind a long common part."""
+    """The program's rule: one word extends the other by up to three letters, or both have
+    endings after a long common prefix."""
     if a == b:
         return True
     common = 0
@@ -68,7 +68,7 @@ def words(text):
 
 
 def count(term, text):
-    """How often a term of one word or several is in a text, in any form."""
+    """How often a term of one or several words occurs in a text, in any form."""
     term, found, at, number = words(term), words(text), 0, 0
     while term and at + len(term) <= len(found):
         here = all(share_stem(a, b) for a, b in zip(term, found[at:]))
@@ -78,7 +78,7 @@ def count(term, text):
 
 
 def source_count(term, text):
-    """How often a text has a term, as the program finds it: whole words, also with a plural s or
+    """How often a text has a term by the program's rules: whole words, also with a plural s or
     es."""
     flags = 0 if term.lower() != term else re.IGNORECASE
     return len(re.findall(rf"(?<!\w){re.escape(term)}(?:e?s)?(?!\w)", text, flags))
@@ -89,7 +89,7 @@ def content_words(text):
 
 
 def usual_spellings(texts):
-    """How words are mostly spelt where they do not begin a text, by their small letters."""
+    """The most frequent spellings of words that do not begin a text, by lowercase form."""
     seen = collections.defaultdict(collections.Counter)
     for text in texts:
         for word in WORD.findall(text)[1:]:
@@ -98,8 +98,7 @@ def usual_spellings(texts):
 
 
 def make_glossary(sources, references, corpus, least=3, dice=0.3, consistent=0.75):
-    """Words of the test set that go together, and better with each other than with any other
-    word."""
+    """Words of the test set that match each other better than any other word."""
     known = [set().union(*map(content_words, lines)) for lines in (sources, references)]
     of_source, of_target, both = collections.Counter(), collections.Counter(), collections.Counter()
     for source, target in corpus or zip(sources, references):
@@ -114,10 +113,10 @@ def make_glossary(sources, references, corpus, least=3, dice=0.3, consistent=0.7
             best_target[a] = max(best_target.get(a, (0, "")), (strength, b))
             best_source[b] = max(best_source.get(b, (0, "")), (strength, a))
     pairs = {a: b for a, (_, b) in sorted(best_target.items()) if best_source[b][1] == a}
-    # A plural is found by its singular.
+    # A plural matches its singular.
     plural = lambda a: any(a in (other + "s", other + "es") for other in pairs if other != a)
     pairs = {a: b for a, b in pairs.items() if not plural(a)}
-    # Terms are words of one translation: the references have it nearly everywhere.
+    # Keep words with one translation: the references have it nearly everywhere.
     kept = {}
     for a, b in pairs.items():
         at = [reference for source, reference in zip(sources, references) if source_count(a, source)]

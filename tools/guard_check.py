@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How often a model's translations of awkward lines are degenerate, and how often they still are after the second attempt.
+"""Measures how often a model's translations of awkward lines are degenerate, and how often they
+still are after the second attempt.
 
     python3 tools/guard_check.py target/release/regard enpt flores-devtest.en-pt.en [--append FILE]
 
-The lines are made of a text: a thousand of its words by themselves, 800 lines in capitals, 300 numbers, 400 rows of a table
-of contents. The same text gives the same lines.
+The lines are derived from a text: a thousand of its words by themselves, 800 lines in capitals, 300
+numbers, 400 rows of a table of contents. The same text gives the same lines.
 """
 import argparse, collections, json, pathlib, random, re, subprocess, tempfile
 
@@ -12,7 +13,7 @@ from alternate import append, append_option, regard_version
 
 
 def sets(lines):
-    """Names, and the lines of each."""
+    """The names and lines of the sets."""
     chance = random.Random(1)
     words = sorted(set(re.findall(r"[^\W\d_]{3,}", " ".join(lines))))
     chance.shuffle(words)

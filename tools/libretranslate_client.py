@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The real client `libretranslatepy` against a started server.
+"""Tests a server with the real client `libretranslatepy`.
 
     cargo build --release && target/release/regard quickstart --out model
     python3 tools/libretranslate_client.py target/release/regard model
 
-Makes a virtual environment in a temporary folder, starts `regard serve` on a free port, and calls
-everything that the client has. Exit 1 when an answer is not what a LibreTranslate server would
-give. Needs a package index for the client.
+Creates a virtual environment in a temporary folder, starts `regard serve` on a free port, and calls
+every method of the client. Exits with status 1 if an answer differs from what a LibreTranslate
+server would give. Needs a package index for the client.
 """
 
 import json
@@ -40,7 +40,7 @@ print(json.dumps(answers))
 
 
 def check(answers):
-    """What is wrong with the answers."""
+    """The differences from the expected answers."""
     languages = [{"code": "en", "name": "English", "targets": ["en", "fr"]}, {"code": "fr", "name": "French", "targets": ["fr"]}]
     text = answers["translate"]
     faults = {

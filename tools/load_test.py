@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""The server under load, beside the same sentences through `regard translate`.
+"""Load test of the server, compared with the same sentences through `regard translate`.
 
     cargo build --release && cargo build --release -p regard-serve --example load
     python3 tools/load_test.py --model DIR --text sentences.en [--source en --target de] [--clients 64] [--requests 2000]
     python3 tools/load_test.py --model DIR --text sentences.en --memory 50000
 
-The first form runs the same sentences through `regard translate` on a file, the server with batches
-and the server without, one after the other and as often as `--rounds` says. It prints a line of
-JSON a run and the medians; `share_of_translate` is requests/s over the file's lines/s. Exit 1 when
-a request failed, when batches reach less than 0.8 of the file's speed, or when the 99th of a
-hundred requests takes four times as long as the 50th. The second form sends that number of requests
-and prints the server's memory on the way; exit 1 when the median of the second half is a tenth
-above that of the first.
+The first form runs the same sentences through `regard translate` on a file, the server with
+batching and the server without, in turn and --rounds times. It prints a line of JSON per run and
+the medians; `share_of_translate` is requests/s over the file's lines/s. The exit status is 1 if a
+request failed, if batching reaches less than 0.8 of the file's speed, or if p99 exceeds four times
+p50. The second form sends that number of requests and prints the server's memory over time; the
+exit status is 1 if the median of the second half is a tenth above that of the first.
 """
 
 import argparse
@@ -37,7 +36,7 @@ def memory_mb(server):
 
 
 def load(arguments, address, requests):
-    """What the native load generator says."""
+    """The results of the native load generator."""
     command = [RELEASE / "examples" / "load", address, arguments.text, arguments.source, arguments.target]
     run = subprocess.run([*command, str(arguments.clients), str(requests)], capture_output=True, text=True)
     if not run.stdout:
@@ -53,12 +52,12 @@ def translate(arguments, text):
 
 
 def one_round(arguments, text):
-    """A file and both servers, by name."""
+    """Runs a file and both servers; results by name."""
     speed = translate(arguments, text)
     reports = {"translate": {"lines_per_s": round(speed, 1)}}
     for name, flags in SERVERS.items():
         with serving(RELEASE / "regard", arguments.model, *flags) as (_, address):
-            # Once to warm up, so that no run pays for the first touch of the weights.
+            # Warm up once, so that no run pays for the first touch of the weights.
             load(arguments, address, arguments.clients)
             report = load(arguments, address, arguments.requests)
         reports[name] = report | {"share_of_translate": round(report["requests_per_s"] / speed, 3)}

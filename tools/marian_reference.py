@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A plain implementation of Marian's transformer in NumPy, which reads Marian and Firefox
-(Bergamot) model files.
+"""A plain NumPy implementation of Marian's transformer, which reads Marian and Firefox (Bergamot)
+model files.
 
     pip install numpy sentencepiece
     python tools/marian_reference.py FOLDER_OR_MODEL < text            one translation per line
     python tools/marian_reference.py FOLDER --json < text              ids, encoder output, logits of the first step
     python tools/marian_reference.py MODEL.npz --items                 names, shapes and types of the items
 
-It computes one sentence at a time in f32 and is meant to be read beside
-crates/regard-core/src/formats/marian_nmt/mod.rs, which states the same facts in words. `--integers`
+It processes one sentence at a time in f32 and is meant to be read alongside
+crates/regard-core/src/formats/marian_nmt/mod.rs, which describes the same in words. `--integers`
 multiplies 8-bit matrices with quantized inputs, in the order of operations of the browsers' engine;
-`--shortlist` uses the folder's lex*.bin as that engine does; `--beam`, `--normalize` and `--nbest`
-are Marian's.
+`--shortlist` uses the folder's lex*.bin like that engine; `--beam`, `--normalize` and `--nbest` are
+Marian's.
 """
 import argparse, gzip, io, json, math, os, struct, sys, zipfile
 import numpy as np
@@ -39,7 +39,7 @@ def read_bytes(path):
 
 
 def read_bin(data):
-    """The items of a .bin file, by name; those of intgemm8 as Quantized."""
+    """The items of a .bin file by name; intgemm8 items as Quantized."""
     version, count = struct.unpack_from("<QQ", data, 0)
     assert version == 1, f"version {version}"
     headers = [struct.unpack_from("<4Q", data, 16 + 32 * i) for i in range(count)]
@@ -56,7 +56,7 @@ def read_bin(data):
         count = int(np.prod(shape))
         if kind in INTGEMM8:
             integers = np.frombuffer(data, np.int8, count, at)
-            # The file has the transpose of the shape that it declares, except in embeddings.
+            # The file has the transpose of its declared shape, except for embeddings.
             rows = shape if "Wemb" in name else shape[::-1]
             items[name] = Quantized(integers.reshape(rows), struct.unpack_from("<f", data, at + count)[0])
         elif kind in TYPES:
@@ -134,7 +134,7 @@ class Model:
         source = next(name for name in ("encoder_Wemb", "Wemb") if name in items)
         target = next(name for name in ("decoder_Wemb", "Wemb") if name in items)
         self.source, self.target = self.floats(source), self.floats(target)
-        # The output matrix [words, d]: a matrix of its own, or the target's embeddings.
+        # The output matrix [words, d]: a separate matrix, or the target embeddings.
         self.output_name = next((n for n in ("decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W") if n in items), target)
         output = self.floats(self.output_name)
         self.output = output.T if self.output_name.endswith("_W") else output
@@ -142,7 +142,7 @@ class Model:
     def floats(self, name):
         item = self.items[name]
         if isinstance(item, Quantized):
-            # Not transposed where the file is not; the others become [in, out] again.
+            # Transpose back to [in, out], unless the file is not transposed.
             return item.floats() if "Wemb" in name else item.floats().T
         return item.astype(F32)
 
@@ -156,10 +156,10 @@ class Model:
         return product if bias is None else product + bias
 
     def integer_product(self, x, item, bias, name):
-        """The same by integers [out, in]. Bergamot shifts the inputs by 127 to be unsigned, and
-        takes that from the bias in f32. The order of these operations decides: a number that rounds
-        otherwise is a difference of a whole integer in the next product, and soon in all of them.
-        The sums are exact on CPUs with VNNI; there is no fused multiply-add."""
+        """The same with integers [out, in]. Bergamot shifts the inputs by 127 to be unsigned,
+        and subtracts that from the bias in f32. The order of these operations matters: a value
+        that rounds differently changes an integer of the next matmul, and soon all of them. The
+        sums are exact on CPUs with VNNI; there is no FMA."""
         alpha = self.items.get(name + "_QuantMultA")
         alpha = alpha.floats() if isinstance(alpha, Quantized) else alpha
         alpha = F32(alpha.reshape(-1)[0]) if alpha is not None else F32(127) / np.abs(x).max()
@@ -189,8 +189,8 @@ class Model:
         return x
 
     def embed(self, matrix, ids, start):
-        """Rows [n, d] of ids at the positions from start on; None is the decoder's first input, a
-        zero vector."""
+        """Rows [n, d] for ids at the positions from start on; None is the decoder's first input,
+        a zero vector."""
         rows = np.stack([np.zeros(self.d, F32) if id is None else matrix[id] for id in ids])
         positions = np.arange(start, start + len(ids))
         if "Wpos" in self.items:
@@ -230,7 +230,7 @@ class Model:
         return self.after(y, x, prefix + "_ffn", self.post)
 
     def encode(self, ids):
-        """[n, d] for n ids, the last of which is the end of the sentence."""
+        """[n, d] for n ids, the last of which is the end token."""
         bottom = self.embed(self.source, ids, 0)
         x = self.emb_ops(bottom, "encoder_emb")
         for layer in range(1, self.options["enc-depth"] + 1):
@@ -239,7 +239,7 @@ class Model:
         return self.after(x, bottom, "encoder_top", self.top)
 
     def start(self):
-        """The decoder's state: per layer the cell of the SSRU, or the inputs of self-attention so
+        """The decoder's state: for each layer the SSRU cell, or the inputs of self-attention so
         far."""
         layers = self.options["dec-depth"]
         return [np.zeros((1, self.d), F32) if self.ssru else np.zeros((0, self.d), F32) for _ in range(layers)]
@@ -251,7 +251,7 @@ class Model:
         return self.after(np.maximum(cell, F32(0)), x, prefix + "_ffn", self.post), cell
 
     def step(self, memory, state, previous, position):
-        """The top of the decoder [1, d] after one more input, and the new state."""
+        """The output of the decoder [1, d] after one more input, and the new state."""
         bottom = self.embed(self.target, [previous], position)
         x, new = self.emb_ops(bottom, "decoder_emb"), []
         for layer in range(1, self.options["dec-depth"] + 1):
@@ -259,7 +259,7 @@ class Model:
                 x, kept = self.recurrent(x, state[layer - 1], f"decoder_l{layer}_rnn")
             else:
                 kept = np.concatenate([state[layer - 1], x])
-                # Marian normalizes keys and values with preprocess n in the first step alone, where
+                # With preprocess n, Marian normalizes keys and values only in the first step, where
                 # they are the input itself.
                 x = self.attend(x, None if position == 0 else kept, f"decoder_l{layer}_self")
             new.append(kept)
@@ -268,7 +268,7 @@ class Model:
         return self.after(x, bottom, "decoder_top", self.top), new
 
     def logits(self, x, words=None):
-        """[1, v] of the words, or of all."""
+        """The logits [1, v] of the given words, or of all."""
         words = np.arange(len(self.output)) if words is None else words
         bias = self.items.get("decoder_ff_logit_out_b")
         bias = None if bias is None else bias.astype(F32).reshape(-1)[words]
@@ -320,8 +320,8 @@ def read_shortlist(path):
 
 
 def shortlisted(shortlist, source, words, joint):
-    """The target words that Bergamot allows for the source ids of a batch: with one vocabulary for
-    both sides, these too."""
+    """The target words that Bergamot allows for the source ids of a batch: with a joint
+    vocabulary, including these ids."""
     first, offsets, ids = shortlist
     chosen = np.zeros(words, bool)
     chosen[:first] = True

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The picture of the page in the README: docs/page.png.
+"""Creates the picture of the page in the README: docs/page.png.
 
     python3 tools/page_picture.py [REGARD MODEL [SENTENCE]]
 
 Takes a screenshot of "Step by step" in Chromium (Debian: chromium, chromium-driver), with the
-recorded answers of the page's tests, or of a server that is started with a model.
+recorded answers of the page's tests, or with a server started with a model.
 """
 
 import contextlib
@@ -21,13 +21,13 @@ from serving import serving
 from webdriver import Browser
 
 PICTURE = ROOT / "docs" / "page.png"
-# As far as the weighted sum, for the fourth word.
+# Up to the weighted sum, for the fourth word.
 STEPS, WORD = 7, 3
 
 
 @contextlib.contextmanager
 def page(server):
-    """The address of the page, with recorded answers if there is no program and no model."""
+    """The address of the page, with recorded answers if no program and model are given."""
     if not server:
         yield mock_server.start()[1]
         return

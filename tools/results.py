@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of the documents, from the stored results of the benchmark scripts.
+"""Generates the figures of the documents from the stored results of the benchmark scripts.
 
     python3 tools/results.py            # writes the tables into the documents, checks the sentences
     python3 tools/results.py --check    # changes nothing; status 1 if a document and a result disagree
@@ -17,11 +17,11 @@ is a table that this script writes (`TABLES` below), and
     It reaches BLEU 39.71.
     <!-- result: zen3-avx2 quality/multi30k bleu:.2f -->
 
-says which figures the paragraph, table or code block above it quotes: each must be there, in this format. Several
-results are separated by semicolons. Of results with the same name, the last line of a file counts;
-of single runs (`step/…`, `torch-step/…`), the median of those with the same date.
+states which figures the paragraph, table or code block above it quotes: each must occur, in this
+format. Several results are separated by semicolons. Of results with the same name, the last line of
+a file counts; of single runs (`step/…`, `torch-step/…`), the median of those with the same date.
 
-Needs nothing but Python.
+Needs only Python.
 """
 import argparse, json, pathlib, re, statistics, subprocess, sys
 
@@ -40,11 +40,11 @@ RESULT = re.compile(r"^<!-- result: (.+) -->$")
 
 
 class Fault(Exception):
-    """What a document or a stored line has that does not fit."""
+    """An inconsistency in a document or a stored line."""
 
 
 def name(line):
-    """What a result is called: by its own `id`, else by what its script writes."""
+    """The name of a result: its own `id`, or derived from the fields of its script."""
     if "id" in line:
         return line["id"]
     if "case" in line:
@@ -69,7 +69,7 @@ def name(line):
 
 
 def median(lines):
-    """Single runs of the same thing as one."""
+    """Combines single runs of the same thing by their median."""
     numbers = [f for f, v in lines[-1].items() if isinstance(v, (int, float)) and not isinstance(v, bool)]
     return lines[-1] | {f: statistics.median(line[f] for line in lines) for f in numbers} | {"rounds": len(lines)}
 
@@ -107,7 +107,7 @@ def get(stored, machine, called):
 
 
 def number(value):
-    """A tokens-per-second and the like: whole, with commas from a thousand on."""
+    """Formats a rate such as tokens per second: an integer, with commas from a thousand on."""
     return "–" if value is None else f"{int(value + 0.5):,}"
 
 
@@ -122,7 +122,7 @@ def table(columns, rows):
 
 
 def sources(results):
-    """Where the figures come from: machine, versions, rounds, date and command, each once."""
+    """The provenance of the figures: machine, versions, rounds, date and command, each once."""
     said = {}
     for line in results:
         parts = [line.get("machine", "").replace("not recorded", "machine not recorded")]
@@ -149,7 +149,7 @@ def train(stored, machine):
 
 
 def presets(stored, *machines):
-    """What to expect of a training run: speed and memory of each preset."""
+    """Expectations for a training run: speed and memory of each preset."""
     shapes = {"tiny": "128, 4, 4 + 4, 256", "small": "512, 4, 6 + 6, 1024", "base": "512, 8, 6 + 6, 2048", "student": "256, 8, 6 + 2, 1536"}
     rows = []
     for preset, shape in shapes.items():
@@ -229,7 +229,7 @@ def python(stored, machine):
 
 
 def real(stored, machine):
-    """A trained model beside CTranslate2."""
+    """A trained model compared with CTranslate2."""
     found = [(e, p, get(stored, machine, f"real/{e.lower()}-{p}")) for p in ("f32", "int8") for e in ("CTranslate2", "Regard")]
     rows = [[f"{e}, {p}", f"{r['seconds']:.1f}", number(r["tokens_per_s"]), number(r["peak_rss_mb"]), f"{r['bleu']:.2f}", f"{r['chrf']:.2f}"] for e, p, r in found]
     return table(["", "seconds", "tokens/s", "peak MB", "BLEU", "chrF"], rows) + sources(r for *_, r in found)
@@ -254,7 +254,7 @@ def two_hosts(stored, machine):
 
 
 def as_stored(stored, machine, called):
-    """A result that is a table itself: `columns`, `rows` and, for each column, how numbers look."""
+    """A result that is itself a table: `columns`, `rows` and, for each column, a number format."""
     result = get(stored, machine, called)
     formats = result.get("formats", [""] * len(result["columns"]))
 
@@ -268,7 +268,7 @@ def as_stored(stored, machine, called):
 
 
 def scaling(_, accumulate):
-    """The model of the cost of several hosts (tools/scaling.py)."""
+    """The cost model of several hosts (tools/scaling.py)."""
     run = [sys.executable, ROOT / "tools" / "scaling.py", "--accumulate", accumulate]
     said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     return [line for line in said.splitlines() if line.startswith("|")]
@@ -280,7 +280,7 @@ TABLES = {"scaling": scaling, "presets": presets, "train": train, "decode": deco
 
 
 def sentence(stored, spec, paragraph):
-    """What is wrong with the figures of a paragraph."""
+    """The inconsistencies in the figures of a paragraph."""
     for one in spec.split(";"):
         machine, called, *fields = one.split()
         result = get(stored, machine, called)
@@ -300,7 +300,8 @@ def sentence(stored, spec, paragraph):
 
 
 def rewrite(text, stored):
-    """A document with its tables as the results have them, what is wrong in it, and how many results it names."""
+    """A document with its tables regenerated, the inconsistencies in it, and the number of
+    results it names."""
     lines, faults, named = text.split("\n"), [], 0
     out, at = [], 0
     fenced = False

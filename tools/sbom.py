@@ -3,9 +3,9 @@
 
     python3 tools/sbom.py OUT.cdx.json
 
-It has every package that the binary is built from with its default features for this platform
-(build scripts and macros included), its version, licence, checksum and dependencies. It reads
-`cargo metadata` and Cargo.lock and fetches nothing. The same commit gives the same file.
+It lists every package that the binary is built from with its default features for this platform
+(including build scripts and macros), with version, licence, checksum and dependencies. It reads
+`cargo metadata` and Cargo.lock and downloads nothing. The same commit gives the same file.
 """
 import datetime, json, pathlib, re, subprocess, sys, tomllib, uuid
 
@@ -30,7 +30,7 @@ def main():
     root = next(id for id, package in packages.items() if package["name"] == "regard" and not package["source"])
 
     def dependencies(id):
-        """What goes into a build: not what only tests need."""
+        """The dependencies of a build, without those that only tests need."""
         deps = nodes[id]["deps"]
         return sorted(d["pkg"] for d in deps if any(kind["kind"] in (None, "build") for kind in d["dep_kinds"]))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The model of the cost of several hosts that docs/scaling.md explains, and its table.
+"""The cost model of several hosts that docs/scaling.md explains, and its table.
 
     python3 tools/scaling.py                      the table
     python3 tools/scaling.py --cores 16 --tokens 4096
@@ -11,24 +11,24 @@ A step on N hosts takes   C + S - hidden + W   seconds, and the efficiency is C 
     hidden = 0, or with overlap the layers' part of S (the embeddings are final last), as far as two thirds of the last of the
              accumulated batches go: its backward pass
 
-P are the weights, b the bytes of one on the wire (4, or 2 with wire=bf16). S are the gradients on
-their way to the owners of the pieces, W the new weights on their way back.
+P is the number of weights, b the bytes of one on the wire (4, or 2 with wire=bf16). S is the time
+for the gradients to reach the owners of their pieces, W the time for the new weights to return.
 """
 import argparse
 
 import results
 
-# Measured on two Zen 3 cores (docs/results): target tokens a second of a core, in f32.
+# Measured on two Zen 3 cores (docs/results): target tokens per second and core, in f32.
 BASE = results.load()["zen3-avx2"]["train/base"]["regard_tokens_per_s"] / 2
 SPEED = {"base": BASE, "big": BASE * 62.6 / 209}
 # Weights in millions with 37,000 pieces, as in the paper.
 WEIGHTS = {"base": 63.1e6, "big": 214.2e6}
-# Those of them in the embeddings.
+# The number of these in the embeddings.
 TABLE = {"base": 37_000 * 512, "big": 37_000 * 1024}
-# The part of a link that the exchange uses, and seconds for a message to come through
+# The share of a link that the exchange uses, and the latency of a message in seconds
 # (docs/scaling.md, measured).
 USED, LATENCY = 0.80, 50e-6
-# Bytes a second that a host adds up: two numbers read, one written.
+# Bytes per second that a host can sum: two values read, one written.
 MEMORY = 8e9
 BUCKET = 128 * 32768
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Requests generated from the OpenAPI document of a started server: every answer must be one that
+"""Tests a server with requests generated from its OpenAPI document: every answer must be one that
 the document describes.
 
     cargo build --release && target/release/regard quickstart --out model
@@ -21,9 +21,9 @@ from serving import serving
 
 TOOL = "schemathesis==4.32.5"
 
-# A schema cannot say which pairs of languages have a route, that a file is UTF-8 or that a text has
-# few tokens: a request that fits may be refused with 400. Everything else that is not described is
-# a finding.
+# A schema cannot express which language pairs have a route, that a file is UTF-8 or that a text has
+# few tokens: a valid request may be rejected with 400. Everything else that is not described is a
+# finding.
 CONFIG = """
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", "400", "404"]
@@ -41,7 +41,7 @@ def main():
         subprocess.run([python, "-m", "pip", "install", "--quiet", TOOL], check=True)
         config = folder / "schemathesis.toml"
         config.write_text(CONFIG)
-        # Short translations: it is the answers' form that is checked.
+        # Keep translations short: only the form of the answers is checked.
         with serving(regard, model, "--max-length", "20", "--beam", "1") as (_, address):
             command = [folder / "venv" / "bin" / "schemathesis", "--config-file", config, "run", f"http://{address}/spec"]
             command += ["--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", "1", "--no-color"]

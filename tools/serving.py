@@ -1,4 +1,4 @@
-"""A `regard serve` of one's own: started on a free port, ended with the block."""
+"""Runs `regard serve` on a free port as a context manager."""
 
 import contextlib
 import re
@@ -7,8 +7,8 @@ import subprocess
 
 @contextlib.contextmanager
 def serving(regard, model, *flags):
-    """The process and its address, such as 127.0.0.1:40000. A server that fails, or does not end by
-    itself, is an error."""
+    """The process and its address, such as 127.0.0.1:40000. A server that fails, or does not
+    exit on request, is an error."""
     command = [regard, "serve", "--model", model, "--port", "0", "--log", "quiet", *flags]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     said = []

@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""The server under a mixed load, and under more load than it can carry.
+"""Tests the server under a mixed load, and under overload.
 
     cargo build --release
     python3 tools/soak.py --model en-de                                100,000 requests from 256 clients
     python3 tools/soak.py --model en-de --requests 5000 --quick        a short form for the gate
 
-Mixed: short texts, lists, HTML, long texts, streams and documents, beside clients that leave before
-their answer and requests that are none. Every good request must get its answer, every broken one a
-status of 400 or more that blames the client; the median of the server's memory in the last quarter
-must be within 5 % of that in the first; /health, asked by a process of its own ten times a second,
-must answer within 50 ms; for short texts, p99 must be below 4 times p50.
+Mixed: short texts, lists, HTML, long texts, streams and documents, along with clients that
+disconnect before their answer and invalid requests. Every valid request must be answered, every
+invalid one must get a 4xx status; the median of the server's memory in the last quarter must be
+within 5 % of that in the first; /health, polled by a separate process ten times a second, must
+answer within 50 ms; for short texts, p99 must be below 4 times p50.
 
-Overload: ten times the requests per second that the mixed load's short texts reached. What is not
-accepted must be refused with 429 or 503 and Retry-After, in a tenth of the time that what is accepted
-takes; and that must be answered within twice --max-wait, both by the server's clock, on average.
+Overload: ten times the requests per second that the mixed load's short texts reached. Requests that
+are not accepted must be rejected with 429 or 503 and Retry-After, in a tenth of the time of
+accepted ones; accepted ones must be answered within twice --max-wait, both by the server's clock,
+on average.
 
-Prints a line of JSON for each part; the exit status is 1 if one of this does not hold. --quick checks
-answers and refusals and only prints times and memory: it may run on a busy machine, and not for long.
+Prints a line of JSON for each part; the exit status is 1 if a condition does not hold. --quick
+checks answers and rejections and only prints times and memory: it may run on a busy machine, and is
+short.
 """
 
 import argparse
@@ -37,7 +39,7 @@ SENTENCES = [
     "The old man reads a book in the garden.", "A small dog runs through the park.", "She writes a letter to her friend.",
     "We saw two ships near the harbour.", "The children are playing in the street.", "He bought three apples and a loaf of bread.",
 ]  # fmt: skip
-# Connections of the overload at a time.
+# The number of concurrent connections in the overload test.
 OPEN = 900
 KINDS = {"short": 72, "list": 7, "html": 6, "long": 3, "stream": 4, "document": 2, "abort": 3, "malformed": 3}
 
@@ -108,7 +110,7 @@ async def read_answer(reader):
 
 
 class Mixed:
-    """Clients that send their next request when the last one is answered."""
+    """Clients that send their next request when the last one has been answered."""
 
     def __init__(self, arguments, address, server):
         self.arguments, self.server = arguments, server
@@ -171,7 +173,8 @@ class Mixed:
 
 
 def server_times(address):
-    """Count and mean milliseconds of the server's answers to /translate, by status, as it measured them."""
+    """Count and mean milliseconds of the server's answers to /translate by status, as the server
+    measured them."""
     import urllib.request
 
     text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
@@ -184,7 +187,7 @@ def server_times(address):
 
 
 def probe(host, port, stop, times):
-    """Asks for the server's health, in a process of its own."""
+    """Polls the server's health, in a separate process."""
     import http.client
 
     while not stop.is_set():
@@ -198,7 +201,7 @@ def probe(host, port, stop, times):
             good = False
         took, begin = time.monotonic() - begin if good else 1e9, time.monotonic()
         time.sleep(0.1)
-        # How late this process itself woke up: what the machine adds to any answer.
+        # How late this process itself woke up: the delay that the machine adds to any answer.
         times.put((took, time.monotonic() - begin - 0.1))
 
 
@@ -226,8 +229,8 @@ async def overload(arguments, address, rate):
 
     tasks, begin, started = set(), time.monotonic(), 0
     while (passed := time.monotonic() - begin) < arguments.overload_seconds:
-        # No more at a time than the server's connections: it would give the places of those that
-        # this process has opened and not used yet to others.
+        # No more concurrent requests than the server has connections: it would otherwise replace
+        # connections that this process has opened but not used yet.
         while started < passed * rate and len(tasks) < OPEN:
             task = asyncio.create_task(one())
             tasks.add(task)
@@ -264,7 +267,7 @@ def main():
         stop, health = multiprocessing.Event(), multiprocessing.Queue()
         prober = multiprocessing.Process(target=probe, args=(host, int(port), stop, health))
         prober.start()
-        # The first requests touch the weights, and the memory that later ones find.
+        # The first requests touch the weights and allocate memory that later ones reuse.
         warm = argparse.Namespace(**vars(arguments) | {"requests": max(arguments.clients, arguments.requests // 20)})
         asyncio.run(Mixed(warm, address, server).run())
         mixed = Mixed(arguments, address, server)
@@ -317,7 +320,7 @@ def main():
     }), flush=True)  # fmt: skip
     judge(f"refusals without Retry-After: {wrong[:5]}", not wrong)
     judge("some are accepted", accepted)
-    # By the server's clock: this process may be the one that cannot keep up.
+    # By the server's clock: this process may be the bottleneck.
     judge("refused in a tenth of the time of the accepted", not refused or mean_ms(503) <= mean_ms(200) / 10, timed=True)
     judge("accepted within twice --max-wait", mean_ms(200) <= 2e3 * arguments.max_wait, timed=True)
     sys.exit(0 if all(good) else 1)

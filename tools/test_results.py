@@ -1,4 +1,4 @@
-"""python3 -m unittest tools/test_results.py: what tools/results.py finds in documents."""
+"""python3 -m unittest tools/test_results.py: tests the checks of tools/results.py."""
 import json, pathlib, sys, tempfile, unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training time until a validation BLEU on Multi30k, Regard against a PyTorch loop with the same
+"""Training time to a validation BLEU on Multi30k: Regard against a PyTorch loop with the same
 recipe.
 
     cargo build --release
@@ -7,10 +7,11 @@ recipe.
     python tools/time_to_bleu.py DATA [--bleu 30] [--precision f32] [--threads 2]
 
 DATA has train, val and test_2016_flickr, each as .en and .de, plain or .gz. The recipe is that of
-tools/peers/torch_multi30k.py: 4+4 layers of width 128, a joint BPE, 4,096 target tokens a batch, an
-inverse square root with a peak of 0.005 after 2,000 steps. After every epoch both translate val.en
-greedily with the weights as they are, which does not count as training. One after the other, each
-alone on the machine; a line an epoch, at the end the minutes of both and their ratio.
+tools/peers/torch_multi30k.py: 4+4 layers of width 128, a joint BPE, 4,096 target tokens per batch,
+inverse square root decay with a peak of 0.005 after 2,000 steps. After every epoch both translate
+val.en greedily with the current weights, which does not count as training time. They run one after
+the other, each alone on the machine; prints a line per epoch, and at the end the minutes of both
+and their ratio.
 """
 import argparse, json, pathlib, signal, subprocess, sys, tempfile
 
@@ -22,7 +23,8 @@ def report(who, epoch, step, minutes, bleu):
 
 
 def lines(process):
-    """What a process writes, line by line; it is ended when the caller has seen enough."""
+    """The lines that a process writes; the process is terminated when the caller has seen
+    enough."""
     try:
         yield from process.stdout
     finally:

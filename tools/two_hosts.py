@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine, and what a slow link between them costs.
+"""Simulates two hosts on one machine to measure the cost of a slow link between them.
 
-Makes two network namespaces with a veth pair between them, limits the link's rate with `tc`, and
-runs ranks of Regard across it: one on each "host", started by mpirun through a launcher of its own
-in place of ssh. Needs root, iproute2, util-linux and a build with the feature `mpi`:
+Creates two network namespaces with a veth pair between them, limits the rate of the link with `tc`,
+and runs ranks of Regard across it: one on each "host", started by mpirun with its own launcher
+instead of ssh. Needs root, iproute2, util-linux and a build with the feature `mpi`:
 
     cargo build --release --features mpi
     python3 tools/two_hosts.py --preset tiny --rates 100mbit,1gbit,10gbit,none
     python3 tools/two_hosts.py --rates 1gbit -- train --resume --out en-de
 
-The first form measures training steps and prints a table, the second runs any command of Regard.
-Nothing but these two namespaces is touched, and they are removed at the end.
+The first form measures training steps and prints a table; the second runs any command of Regard.
+Only these two namespaces are affected, and they are removed at the end.
 """
 import argparse, atexit, itertools, json, os, pathlib, signal, subprocess, sys, tempfile
 
@@ -51,7 +51,7 @@ def remove_hosts():
 
 
 def limit(rate):
-    """Both directions get the rate; `none` is what the machine can do."""
+    """Limits both directions to the rate; `none` means no limit."""
     for name, link in zip(NAMES, LINKS):
         sh("tc", "-n", name, "qdisc", "delete", "dev", link, "root", check=False)
         if rate != "none":
