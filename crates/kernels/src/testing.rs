@@ -11,7 +11,7 @@ pub(crate) fn random(n: usize, seed: u64) -> Vec<f32> {
     (0..n).map(|i| 4.0 * key.uniform(i as u32) - 2.0).collect()
 }
 
-/// The same numbers in `f64`.
+/// The same values in `f64`.
 pub(crate) fn widen(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }

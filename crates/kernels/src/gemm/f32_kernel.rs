@@ -89,7 +89,7 @@ simd_kernel! {
     fn on_isa(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, output: Output<'_>, workspace: &mut Workspace) = body;
 }
 
-/// The words as numbers.
+/// Reinterprets the words as floats.
 pub(super) fn floats(words: &[u32]) -> &[f32] {
     // SAFETY: both types have the same size and alignment, and every bit pattern is a valid number.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }

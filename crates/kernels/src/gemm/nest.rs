@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! for pc in 0..k by KC          blocks of k: what a tile sums in registers
-//!   for jc in 0..n by NC        blocks of columns: KC × NC of B are packed, unless they already are
+//!   for jc in 0..n by NC        blocks of columns: KC × NC of B are packed, unless already done
 //!     for ic in 0..m by MC      blocks of rows: MC × KC of A are packed, or read in place
 //!       for jr in NC by NR      a panel of B, which stays in the L1 cache during the next loop
 //!         for ir in MC by MR    a tile of C, R ≤ MR rows by NR columns

@@ -16,7 +16,7 @@
 //! | number of variables | u32 |
 //! | each variable | name (string), rank (u8), dimensions (u32 each), type and bytes |
 //! | from version 4 on | type (u8: 0 f32, 1 i8, 2 i16, 3 i32, 4 f16, 5 bf16), bytes (u32) |
-//! | before | bytes of one number (u8: 4 f32, 2 i16, 1 i8), number of numbers (u32) |
+//! | before | bytes per element (u8: 4 f32, 2 i16, 1 i8), number of elements (u32) |
 //! | … | its bytes |
 //! | number of aliases | u32, from version 3 on |
 //! | each alias | its name and that of a variable (strings), whose scale it has as well |
@@ -25,7 +25,7 @@
 //! is the integer divided by it. Before version 6, the contents of `config.json` were among the
 //! variables.
 //!
-//! # What is computed
+//! # Computation
 //!
 //! The computation is that of the paper, except for what variables specify: `pre_norm`,
 //! `activation`, `layernorm_embedding`, `scale_embeddings` (a flag, or the factor itself). Without

@@ -44,31 +44,31 @@
 //! `norm_embeddings` there are `encoder_emb_ln_{scale,bias}_pre` and the decoder's, with `norm_top`
 //! `encoder_top_ln_{scale,bias}` and the decoder's.
 //!
-//! # What is computed
+//! # Computation
 //!
 //! - **Embeddings** are multiplied by √d, and the sinusoids of their positions, which count from 0,
 //!   are added: column `i < d/2` has `sin(p · 10000^(−i / (d/2 − 1)))`, column `d/2 + i` the
 //!   cosine. (`transformers` divides by d/2 instead in the models that it converted.) With `Wpos`
-//!   they are not multiplied, the row of the position is added, and positions past the last row
-//!   have the last row. None of Firefox's models has `Wpos`, and Marian 1.12 cannot decode with it.
+//!   they are not multiplied, the row of the position is added, and positions beyond the last row
+//!   use the last row. None of Firefox's models has `Wpos`, and Marian 1.12 cannot decode with it.
 //! - **Sub-layers** with [`NormPlace::Post`] are `norm(f(x) + x)`, with [`NormPlace::Pre`]
 //!   `f(norm(x)) + x`. A norm is `(x − mean) / √(variance + 1e-6) · scale + bias` with the biased
 //!   variance.
-//! - **Keys and values** with [`NormPlace::Pre`]: in the encoder they are made of the normalized
-//!   input. In the decoder's self-attention Marian trains the same way, but when it decodes, only
-//!   the first step normalizes them; from the second step on they are made of the inputs without
-//!   the norm, that of the first step included. `browsermt/marian-dev` never normalizes them, in
-//!   the encoder neither. With an SSRU decoder there is no such difference between training and
-//!   decoding.
+//! - **Keys and values** with [`NormPlace::Pre`]: in the encoder they are computed from the
+//!   normalized input. In the decoder's self-attention Marian trains the same way, but when it
+//!   decodes, only the first step normalizes them; from the second step on they are computed from
+//!   the inputs without the norm, including the input of the first step. `browsermt/marian-dev`
+//!   never normalizes them, not even in the encoder. With an SSRU decoder, training and decoding do
+//!   not differ.
 //! - **Attention** is scaled by 1/√(d/heads). **Activations**: `relu`; `swish` is `x·σ(x)`; `gelu`
 //!   is exact since Marian 1.12.3.
 //! - **SSRU**: `f = σ(x·Wf + bf)`, `c ← f∘c + (1 − f)∘(x·W)` with `c = 0` before the first token,
 //!   and the output is `relu(c)`. The residual connection goes around all of it. The state is one
 //!   vector per layer and hypothesis.
-//! - **The decoder begins** with a zero vector in the place of an embedding, plus the sinusoids of
+//! - **The decoder begins** with a zero vector instead of an embedding, plus the sinusoids of
 //!   position 0; the first token is at position 1.
-//! - **Logits** are `x · Wᵀ + b`, and their log-softmax is over the words that may come (the
-//!   shortlist, if there is one).
+//! - **Logits** are `x · Wᵀ + b`, and the log-softmax is over the allowed words (the shortlist, if
+//!   there is one).
 //!
 //! # Search
 //!

@@ -80,7 +80,7 @@ impl Op for CrossEntropy {
 }
 
 impl CrossEntropy {
-    /// The words that take part.
+    /// The output layer with the words in use.
     pub(super) fn output<'a>(&'a self, weights: Weights<'a>, d: usize) -> OutputLayer<'a> {
         OutputLayer::new(weights, self.table, (self.words, d), self.bias.as_deref())
     }
