@@ -70,7 +70,7 @@ struct Report {
     /// The number of processes, and the number of replicas of all processes.
     ranks: usize,
     replicas: usize,
-    /// The data that one rank sends in a step, and the time that this takes.
+    /// The data that one rank sends in a step, and the time of the whole exchange.
     wire_mb: f64,
     exchange_ms: f64,
 }

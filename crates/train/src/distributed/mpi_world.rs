@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub struct MpiWorld {
     rank: usize,
     size: usize,
-    // Dropped last, which finalizes MPI.
+    // Held because dropping it finalizes MPI.
     _universe: Universe,
 }
 
