@@ -106,7 +106,7 @@ pub(crate) fn sentences(text: &str, spans: &[Range<usize>], language: Option<&st
             let end = match whole.peek().filter(|span| span.start < most) {
                 Some(span) if span.start > start => span.start,
                 Some(span) => span.end.min(range.end),
-                None => start + pause(&text[start..most]),
+                None => start + split_point(&text[start..most]),
             };
             found.push(trimmed(text, start..end));
             start = end;
@@ -114,23 +114,23 @@ pub(crate) fn sentences(text: &str, spans: &[Range<usize>], language: Option<&st
         found.push(trimmed(text, start..range.end));
     }
     let mut found: Vec<Range<usize>> =
-        found.into_iter().flat_map(|range| without_rules(text, range, spans)).collect();
+        found.into_iter().flat_map(|range| split_at_leaders(text, range, spans)).collect();
     found.retain(|range| !range.is_empty());
     found
 }
 
 /// The number of repetitions from which a run of one character is a rule or leader, not text.
-const RULE: usize = 5;
+const MIN_LEADER_RUN: usize = 5;
 
 /// Splits a sentence at rules and leaders such as rows of dots or lines in tables of contents and
 /// forms: they are not words, and models repeat them endlessly. Those that touch one of `spans`
 /// stay.
-fn without_rules(text: &str, range: Range<usize>, spans: &[Range<usize>]) -> Vec<Range<usize>> {
-    let drawn = |c: char| matches!(c, '.' | '…' | '·' | '•' | '_' | '-' | '–' | '—' | '=' | '*' | '~');
+fn split_at_leaders(text: &str, range: Range<usize>, spans: &[Range<usize>]) -> Vec<Range<usize>> {
+    let is_leader = |c: char| matches!(c, '.' | '…' | '·' | '•' | '_' | '-' | '–' | '—' | '=' | '*' | '~');
     let (mut found, mut start, mut at) = (Vec::new(), range.start, range.start);
     while let Some(c) = text[at..range.end].chars().next() {
         let mut end = at + c.len_utf8();
-        if drawn(c) {
+        if is_leader(c) {
             let mut count = 1;
             loop {
                 let rest = &text[end..range.end];
@@ -141,7 +141,7 @@ fn without_rules(text: &str, range: Range<usize>, spans: &[Range<usize>]) -> Vec
                 (count, end) = (count + 1, range.end - next.len() + c.len_utf8());
             }
             let touched = spans.get(spans.partition_point(|span| span.end <= at));
-            if count >= RULE && touched.is_none_or(|span| span.start >= end) {
+            if count >= MIN_LEADER_RUN && touched.is_none_or(|span| span.start >= end) {
                 found.push(trimmed(text, start..at));
                 start = end;
             }
@@ -169,7 +169,7 @@ fn joined<'a>(
 }
 
 /// The byte offset of the best place to split a text that is too long.
-fn pause(text: &str) -> usize {
+fn split_point(text: &str) -> usize {
     let later = |at: &usize| *at > text.len() / 2;
     let spaces =
         || text.char_indices().rev().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at).filter(later);
@@ -273,27 +273,27 @@ impl Document {
 
     /// Like [`Document::render`], but never reuses the original spelling.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn render_anew(&self, source: &str, translation: &[Translation]) -> Rendered {
+    pub(crate) fn render_normalised(&self, source: &str, translation: &[Translation]) -> Rendered {
         let mut writer = Writer::new(self, source, translation);
-        writer.anew = true;
+        writer.ignore_source_spelling = true;
         writer.write(&self.pieces);
         writer.out
     }
 
     /// The beginning of the translation that can be shown while sentences are still being
-    /// translated: everything before the first sentence for which `said` returns `None`. `said`
-    /// takes a sentence index and returns the partial translation.
-    pub fn so_far(&self, said: impl Fn(usize) -> Option<String>) -> String {
+    /// translated: everything before the first sentence for which `partial` returns `None`.
+    /// `partial` takes a sentence index and returns the partial translation.
+    pub fn render_partial(&self, partial: impl Fn(usize) -> Option<String>) -> String {
         let mut out = String::new();
-        self.add_so_far(&self.pieces, &said, &mut out);
+        self.append_partial(&self.pieces, &partial, &mut out);
         out
     }
 
     /// Appends the pieces that can be shown, and returns whether those are all of them.
-    fn add_so_far(
+    fn append_partial(
         &self,
         pieces: &[Piece],
-        said: &impl Fn(usize) -> Option<String>,
+        partial: &impl Fn(usize) -> Option<String>,
         out: &mut String,
     ) -> bool {
         pieces.iter().all(|piece| match piece {
@@ -301,11 +301,11 @@ impl Document {
                 out.push_str(text);
                 true
             }
-            Piece::Either { translated, .. } => self.add_so_far(translated, said, out),
+            Piece::Either { translated, .. } => self.append_partial(translated, partial, out),
             Piece::Sentence(number) => {
-                let Some(text) = said(*number) else { return false };
+                let Some(text) = partial(*number) else { return false };
                 match &self.sentences[*number].markup {
-                    Some(markup) => out.push_str(&markup.spelling.write(&text)),
+                    Some(markup) => out.push_str(&markup.escaping.write(&text)),
                     None => out.push_str(&text),
                 }
                 true
@@ -319,7 +319,7 @@ struct Writer<'a> {
     document: &'a Document,
     translation: &'a [Translation],
     /// Whether to write new text even for sentences that are identical to their translation.
-    anew: bool,
+    ignore_source_spelling: bool,
     source_characters: Characters<'a>,
     target_characters: usize,
     /// The sentence that was written last, if nothing has been written after it.
@@ -332,7 +332,7 @@ impl<'a> Writer<'a> {
         Writer {
             document,
             translation,
-            anew: false,
+            ignore_source_spelling: false,
             source_characters: Characters::new(source),
             target_characters: 0,
             last: None,
@@ -363,7 +363,7 @@ impl<'a> Writer<'a> {
     fn is_same(&self, sentences: &Range<usize>) -> bool {
         let pairs =
             || self.document.sentences[sentences.clone()].iter().zip(&self.translation[sentences.clone()]);
-        !self.anew
+        !self.ignore_source_spelling
             && self.translation.len() >= sentences.end
             && pairs().all(|(source, words)| source.is_same(words))
     }
@@ -371,8 +371,8 @@ impl<'a> Writer<'a> {
     fn write_sentence(&mut self, number: usize) {
         let Some(words) = self.translation.get(number) else { return };
         let sentence = &self.document.sentences[number];
-        let said = words.text();
-        if self.last.is_some_and(|last| needs_space(last, &self.out.text, &said)) {
+        let translated = words.text();
+        if self.last.is_some_and(|last| needs_space(last, &self.out.text, &translated)) {
             self.push(" ");
         }
         match &sentence.markup {
@@ -381,8 +381,8 @@ impl<'a> Writer<'a> {
                 self.push(&text);
             }
             None => {
-                let same = !self.anew && sentence.is_same(words);
-                let text = if same { sentence.text.clone() } else { said };
+                let same = !self.ignore_source_spelling && sentence.is_same(words);
+                let text = if same { sentence.text.clone() } else { translated };
                 let pairs = words.pairs(&sentence.text, &text);
                 if !pairs.is_empty() {
                     let start = self.source_characters.at(sentence.start);
@@ -401,7 +401,7 @@ impl<'a> Writer<'a> {
     /// Renders pieces on their own.
     fn text_of(&self, pieces: &[Piece]) -> String {
         let mut writer = Writer::new(self.document, "", self.translation);
-        writer.anew = self.anew;
+        writer.ignore_source_spelling = self.ignore_source_spelling;
         writer.write(pieces);
         writer.out.text
     }
@@ -588,10 +588,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_so_far_ends_at_the_first_silence() {
+    fn a_partial_rendering_ends_at_the_first_untranslated_sentence() {
         let document = Document::plain("One. Two.\nThree.");
-        let said = |list: &[Option<&str>]| document.so_far(|i| list[i].map(str::to_owned));
-        assert_eq!(said(&[None, Some("b"), None]), "");
-        assert_eq!(said(&[Some("a"), Some("b"), None]), "a b\n");
+        let partial = |list: &[Option<&str>]| document.render_partial(|i| list[i].map(str::to_owned));
+        assert_eq!(partial(&[None, Some("b"), None]), "");
+        assert_eq!(partial(&[Some("a"), Some("b"), None]), "a b\n");
     }
 }

@@ -174,7 +174,7 @@ impl FileDocument {
     /// Looks up whole units of plain text in the memory. Units that are found keep the stored
     /// translation and have no sentences left to translate. Returns the number of sentences that
     /// those units had.
-    pub fn recall(&mut self, memory: &Memory) -> usize {
+    pub fn apply_memory(&mut self, memory: &Memory) -> usize {
         let mut known = 0;
         for unit in &mut self.units {
             let plain = unit.document.sentences.iter().all(|sentence| sentence.markup.is_none());
@@ -210,9 +210,9 @@ impl FileDocument {
 
     /// Like [`FileDocument::render`], but never reuses the original spelling of a sentence.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn render_anew(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
+    pub(crate) fn render_normalised(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
         let texts =
-            self.texts(translations, |document, source, own| document.render_anew(source, own).text)?;
+            self.texts(translations, |document, source, own| document.render_normalised(source, own).text)?;
         self.writer.write(texts)
     }
 

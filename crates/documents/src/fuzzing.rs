@@ -22,7 +22,7 @@ pub fn protected(text: &[u8]) {
     // The tags of a line may move to word boundaries, as in HTML.
     let marked_up = text.split_inclusive('\n').any(html::is_marked_up);
     if !marked_up {
-        assert_eq!(document.render_anew(&text, &restored(Translation::same)).text, text);
+        assert_eq!(document.render_normalised(&text, &restored(Translation::same)).text, text);
     }
     for (sentence, translation) in document.sentences.iter().zip(restored(|_| Translation::default())) {
         let translation = translation.text();
@@ -34,14 +34,14 @@ pub fn protected(text: &[u8]) {
         }
     }
     if !marked_up {
-        let said = document.so_far(|i| Some(document.sentences[i].text.clone()));
-        assert_eq!(said, text);
+        let partial = document.render_partial(|i| Some(document.sentences[i].text.clone()));
+        assert_eq!(partial, text);
     }
 }
 
-/// HTML translated to itself comes back unchanged. Rendered anew, it keeps all tags and all text:
-/// white space inside sentences collapses to one space, tags move to word boundaries, and
-/// characters that would be read as markup become entities.
+/// HTML translated to itself comes back unchanged. Rendered without its source spelling, it keeps
+/// all tags and all text: white space inside sentences collapses to one space, tags move to word
+/// boundaries, and characters that would be read as markup become entities.
 pub fn html(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = html::document(&text);
@@ -52,7 +52,7 @@ pub fn html(text: &[u8]) {
     };
     let translation: Vec<Translation> = document.sentences.iter().map(translate).collect();
     assert_eq!(document.render(&text, &translation).text, text);
-    let rendered = document.render_anew(&text, &translation).text;
+    let rendered = document.render_normalised(&text, &translation).text;
     let [(tags, content), (rendered_tags, rendered_content)] = contents([&text, &rendered]);
     assert_eq!(rendered_tags, tags, "{text:?} became {rendered:?}");
     assert_eq!(rendered_content, content, "{text:?} became {rendered:?}");
@@ -91,7 +91,7 @@ pub fn office(data: &[u8]) {
     let letters = |document: &FileDocument| -> String {
         document.words().chars().filter(|c| c.is_alphabetic()).collect()
     };
-    for written in [document.render(&translations), document.render_anew(&translations)] {
+    for written in [document.render(&translations), document.render_normalised(&translations)] {
         let written = written.expect("what could be read can be written");
         let again = FileDocument::open(format, &written, &options).expect("what was written can be read");
         assert_eq!(letters(&again), letters(&document), "{body:?}");

@@ -375,7 +375,7 @@ mod tests {
         let glossary = Glossary::parse(text).unwrap();
         let pairs: Vec<_> = glossary.iter().collect();
         assert_eq!(pairs, [("file", "Ficheiro"), ("Firefox", "="), ("web", "=")]);
-        for (text, says) in [
+        for (text, problem) in [
             ("a\tb\nfile", "line 2: there is no tab"),
             ("a\tb\tc", "line 1: 3 columns"),
             ("\tb", "line 1: \"\" is no term"),
@@ -383,7 +383,7 @@ mod tests {
             ("#x\na\tb\na\tc", "line 3: \"a\" has two translations: \"b\" and \"c\""),
         ] {
             let error = Glossary::parse(text).unwrap_err().to_string();
-            assert!(error.starts_with(says), "{error}");
+            assert!(error.starts_with(problem), "{error}");
         }
         let long = "x".repeat(LONGEST + 1);
         assert!(Glossary::new([(&long, "y")]).is_err());

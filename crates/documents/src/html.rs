@@ -10,10 +10,10 @@
 mod entities;
 mod tokens;
 
-pub(crate) use entities::{StandIns, decode};
+pub(crate) use entities::{EntityPlaceholders, decode};
 
 use crate::document::{Document, Piece, keep};
-use crate::segment::{Segment, Spelling};
+use crate::segment::{Escaping, Segment};
 use htmlize::Context;
 use tokens::{Attribute, Tag, Token, tokens};
 pub(crate) use tokens::{HIDDEN, INLINE, OPAQUE, TRANSLATED, is_marked_up};
@@ -27,7 +27,8 @@ pub fn document(html: &str) -> Document {
 /// sentence.
 pub fn document_in(html: &str, language: Option<&str>) -> Document {
     let mut document = Document::in_language(language);
-    let pieces = pieces(html, Kind::Page, &mut document, &mut Page { stand_ins: StandIns::new(html) });
+    let pieces =
+        pieces(html, Kind::Page, &mut document, &mut Page { entities: EntityPlaceholders::new(html) });
     document.add(pieces);
     document
 }
@@ -45,50 +46,50 @@ pub(crate) enum Kind {
 pub(crate) trait AddText {
     /// Adds the text between two tags to a segment.
     fn add_text(&mut self, raw: &str, segment: &mut Segment, document: &mut Document);
-    /// The stand-ins of the document.
-    fn stand_ins(&mut self) -> &mut StandIns;
+    /// The entity placeholders of the document.
+    fn entities(&mut self) -> &mut EntityPlaceholders;
     /// How to escape text.
-    fn spelling(&self) -> Spelling;
+    fn escaping(&self) -> Escaping;
 }
 
 struct Page {
-    stand_ins: StandIns,
+    entities: EntityPlaceholders,
 }
 
 impl AddText for Page {
     fn add_text(&mut self, raw: &str, segment: &mut Segment, _: &mut Document) {
-        segment.decoded(raw, |text, spelling| {
-            decode(raw, Context::General, text, &mut self.stand_ins, (spelling, true));
+        segment.decoded(raw, |text, escaping| {
+            decode(raw, Context::General, text, &mut self.entities, (escaping, true));
         });
     }
 
-    fn stand_ins(&mut self) -> &mut StandIns {
-        &mut self.stand_ins
+    fn entities(&mut self) -> &mut EntityPlaceholders {
+        &mut self.entities
     }
 
-    fn spelling(&self) -> Spelling {
-        Spelling::xml()
+    fn escaping(&self) -> Escaping {
+        Escaping::xml()
     }
 }
 
 /// The pieces of a text with tags.
 pub(crate) fn pieces(html: &str, kind: Kind, document: &mut Document, text: &mut impl AddText) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut segment = Segment::new(text.spelling());
+    let mut segment = Segment::new(text.escaping());
     for token in tokens(html, kind) {
         if matches!(token, Token::Break(_)) || segment.is_full() {
-            pieces.extend(std::mem::replace(&mut segment, Segment::new(text.spelling())).finish(document));
+            pieces.extend(std::mem::replace(&mut segment, Segment::new(text.escaping())).finish(document));
         }
         match token {
             Token::Text(raw) => text.add_text(raw, &mut segment, document),
-            Token::Break(tag) => pieces.extend(tag_pieces(&tag, document, text.stand_ins())),
-            Token::Open { name, tag } => segment.open(&name, tag_pieces(&tag, document, text.stand_ins())),
+            Token::Break(tag) => pieces.extend(tag_pieces(&tag, document, text.entities())),
+            Token::Open { name, tag } => segment.open(&name, tag_pieces(&tag, document, text.entities())),
             Token::Close { name, raw } => segment.close(&name, raw),
-            Token::Point(tag) => segment.point(tag_pieces(&tag, document, text.stand_ins())),
+            Token::Point(tag) => segment.point(tag_pieces(&tag, document, text.entities())),
             Token::Opaque { raw, text: content } => {
                 let mut shown = String::new();
-                let spelling = (&mut segment.spelling, false);
-                decode(content, Context::General, &mut shown, text.stand_ins(), spelling);
+                let escaping = (&mut segment.escaping, false);
+                decode(content, Context::General, &mut shown, text.entities(), escaping);
                 segment.opaque(vec![Piece::Keep(raw.to_owned())], &shown);
             }
         }
@@ -133,17 +134,17 @@ pub(crate) fn inline_tag(raw: &str) -> InlineTag {
 
 /// Adds a block of HTML to a document.
 pub(crate) fn add_block(html: &str, document: &mut Document) {
-    let pieces = pieces(html, Kind::Page, document, &mut Page { stand_ins: StandIns::new(html) });
+    let pieces = pieces(html, Kind::Page, document, &mut Page { entities: EntityPlaceholders::new(html) });
     document.add(pieces);
 }
 
 /// The pieces of a tag with translatable attributes.
-fn tag_pieces(tag: &Tag<'_>, document: &mut Document, stand_ins: &mut StandIns) -> Vec<Piece> {
+fn tag_pieces(tag: &Tag<'_>, document: &mut Document, entities: &mut EntityPlaceholders) -> Vec<Piece> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     for attribute in &tag.attributes {
         let value = &tag.raw[attribute.range.clone()];
         keep(&mut pieces, &tag.raw[at..attribute.range.start]);
-        pieces.extend(attribute_pieces(value, attribute, document, stand_ins));
+        pieces.extend(attribute_pieces(value, attribute, document, entities));
         at = attribute.range.end;
     }
     keep(&mut pieces, &tag.raw[at..]);
@@ -155,13 +156,13 @@ fn attribute_pieces(
     value: &str,
     attribute: &Attribute,
     document: &mut Document,
-    stand_ins: &mut StandIns,
+    entities: &mut EntityPlaceholders,
 ) -> Vec<Piece> {
-    let mut segment = Segment::new(Spelling::xml());
-    segment.decoded(value, |text, spelling| {
-        decode(value, Context::Attribute, text, stand_ins, (&mut *spelling, true));
+    let mut segment = Segment::new(Escaping::xml());
+    segment.decoded(value, |text, escaping| {
+        decode(value, Context::Attribute, text, entities, (&mut *escaping, true));
         let quote = attribute.quote.unwrap_or('"');
-        spelling.learn(quote, || if quote == '"' { "&quot;" } else { "&#39;" }.to_owned());
+        escaping.record(quote, || if quote == '"' { "&quot;" } else { "&#39;" }.to_owned());
     });
     let mut pieces = segment.finish(document);
     // An unquoted value could not contain spaces, so its translation is quoted.
@@ -174,24 +175,24 @@ fn attribute_pieces(
 
 /// Escapes a text so that none of its characters are read as markup.
 pub fn escape(text: &str) -> String {
-    Spelling::xml().write(text)
+    Escaping::xml().write(text)
 }
 
 /// The sorted tags and the text without white space of each input: these must be the same in HTML
 /// and in its translation to itself.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn contents<const N: usize>(texts: [&str; N]) -> [(Vec<String>, String); N] {
-    let mut stand_ins = StandIns::new(&texts.concat());
+    let mut entities = EntityPlaceholders::new(&texts.concat());
     texts.map(|html| {
         let (mut tags, mut content) = (Vec::new(), String::new());
         for token in tokens(html, Kind::Page) {
             match token {
                 Token::Text(raw) => {
-                    let spelling = &mut Spelling::default();
-                    decode(raw, Context::General, &mut content, &mut stand_ins, (spelling, false))
+                    let escaping = &mut Escaping::default();
+                    decode(raw, Context::General, &mut content, &mut entities, (escaping, false))
                 }
-                Token::Break(tag) | Token::Point(tag) => tags.push(written(&tag, &mut stand_ins)),
-                Token::Open { tag, .. } => tags.push(written(&tag, &mut stand_ins)),
+                Token::Break(tag) | Token::Point(tag) => tags.push(written(&tag, &mut entities)),
+                Token::Open { tag, .. } => tags.push(written(&tag, &mut entities)),
                 Token::Close { raw, .. } | Token::Opaque { raw, .. } => tags.push(raw.to_owned()),
             }
         }
@@ -203,13 +204,13 @@ pub(crate) fn contents<const N: usize>(texts: [&str; N]) -> [(Vec<String>, Strin
 
 /// A normalised tag: its translated attributes are spelt uniformly and without white space.
 #[cfg(any(test, feature = "fuzzing"))]
-fn written(tag: &Tag<'_>, stand_ins: &mut StandIns) -> String {
+fn written(tag: &Tag<'_>, entities: &mut EntityPlaceholders) -> String {
     let (mut out, mut at) = (String::new(), 0);
     for Attribute { range, quote } in &tag.attributes {
         let marks = usize::from(quote.is_some());
         out.push_str(&tag.raw[at..range.start - marks]);
-        let (mut value, spelling) = (String::new(), &mut Spelling::default());
-        decode(&tag.raw[range.clone()], Context::Attribute, &mut value, stand_ins, (spelling, false));
+        let (mut value, escaping) = (String::new(), &mut Escaping::default());
+        decode(&tag.raw[range.clone()], Context::Attribute, &mut value, entities, (escaping, false));
         value.retain(|c| !c.is_whitespace());
         out.push_str(&value);
         at = range.end + marks;

@@ -110,7 +110,9 @@ fn check(unit: &str, text: &str) {
     for (kind, read) in [("plain text", Document::plain as fn(&str) -> Document), ("HTML", html::document)] {
         let document = timed(kind, unit, || read(text));
         timed("the words", unit, || document.words());
-        timed("the text so far", unit, || document.so_far(|i| Some(document.sentences[i].text.clone())));
+        timed("the text so far", unit, || {
+            document.render_partial(|i| Some(document.sentences[i].text.clone()))
+        });
         for make in TRANSLATIONS {
             let mut translation: Vec<Translation> =
                 document.sentences.iter().map(|s| make(&s.text)).collect();

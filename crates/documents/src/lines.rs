@@ -128,7 +128,7 @@ impl<'a> PlainLine<'a> {
     fn assemble(&self, found: &[Outcome], wanted: &JobOptions) -> TranslatedLine {
         let nbest = wanted.nbest.max(1);
         let kept = self.document.sentences.is_empty() && self.text.contains(is_visible);
-        let remembered = found.iter().any(|outcome| outcome.from_memory);
+        let from_memory = found.iter().any(|outcome| outcome.from_memory);
         // A sentence for which the model generated no token has no candidate, and its place stays
         // empty.
         let counts = found.iter().map(|outcome| outcome.line.candidates.len()).filter(|&count| count > 0);
@@ -150,7 +150,7 @@ impl<'a> PlainLine<'a> {
                 source: found.iter().flat_map(|outcome| outcome.line.source.iter().cloned()).collect(),
             },
             guarded: found.iter().filter_map(|outcome| outcome.guarded).collect(),
-            memory: remembered.then_some(Match::Sentences),
+            memory: from_memory.then_some(Match::Sentences),
             confidence: (weight > 0.0).then(|| sum / weight),
             terms,
         }
@@ -217,17 +217,17 @@ mod tests {
         let lost = |word: &str| word.contains(['{', ':']) || word.chars().all(|c| c.is_ascii_digit());
         let words: Vec<&str> = sentence.split_whitespace().collect();
         let language = words.first().is_some_and(|word| word.starts_with(">>"));
-        let said: Vec<(usize, String)> = (words.iter().enumerate().skip(usize::from(language)))
+        let kept: Vec<(usize, String)> = (words.iter().enumerate().skip(usize::from(language)))
             .filter(|(_, word)| !lost(word))
             .map(|(i, word)| (i, word.to_uppercase()))
             .collect();
         let candidate = |n: usize| Candidate {
-            text: said.iter().map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(" ") + &"?".repeat(n),
-            score: -(said.len() as f32) - n as f32,
-            tokens: said.iter().map(|(_, word)| word.clone()).collect(),
-            token_scores: vec![-1.0; said.len() + 1],
+            text: kept.iter().map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(" ") + &"?".repeat(n),
+            score: -(kept.len() as f32) - n as f32,
+            tokens: kept.iter().map(|(_, word)| word.clone()).collect(),
+            token_scores: vec![-1.0; kept.len() + 1],
             alignment: match options.attention {
-                true => said.iter().enumerate().map(|(t, (s, _))| (*s, t)).collect(),
+                true => kept.iter().enumerate().map(|(t, (s, _))| (*s, t)).collect(),
                 false => Vec::new(),
             },
         };

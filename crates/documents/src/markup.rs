@@ -3,7 +3,7 @@
 
 use crate::document::Piece;
 use crate::restore::{Finder, Span};
-use crate::segment::Spelling;
+use crate::segment::Escaping;
 use crate::words::{Translation, Word, word_ranges};
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,19 +48,19 @@ impl Opaque {
 pub(crate) struct Nodes<'a> {
     nodes: &'a [Node],
     /// The indices of the sentences in which each node begins and ends.
-    homes: Vec<(usize, usize)>,
+    sentence_spans: Vec<(usize, usize)>,
     /// The nodes that begin or end in each sentence, in order.
-    of: Vec<Vec<usize>>,
+    nodes_by_sentence: Vec<Vec<usize>>,
     /// For each node, the last sentence that contains it and its index among the elements of that
     /// sentence.
-    places: Vec<Option<(usize, usize)>>,
+    element_index: Vec<Option<(usize, usize)>>,
 }
 
 impl<'a> Nodes<'a> {
     /// Assigns the nodes to sentences, of which there must be at least one.
     pub(crate) fn new(nodes: &'a [Node], sentences: &[Range<usize>]) -> Self {
         let last = sentences.len().saturating_sub(1);
-        let home = |node: &Node| {
+        let sentence_span = |node: &Node| {
             // Content right after a sentence, such as a footnote mark, belongs to that sentence.
             let over = |s: &Range<usize>| match node.range.is_empty() {
                 true => s.end < node.range.start,
@@ -70,15 +70,15 @@ impl<'a> Nodes<'a> {
             let ends = sentences.partition_point(|s| s.start < node.range.end).saturating_sub(1);
             (begins, ends.max(begins))
         };
-        let homes: Vec<_> = nodes.iter().map(home).collect();
-        let mut of = vec![Vec::new(); sentences.len()];
-        for (node, &(begins, ends)) in homes.iter().enumerate() {
-            of[begins].push(node);
+        let sentence_spans: Vec<_> = nodes.iter().map(sentence_span).collect();
+        let mut nodes_by_sentence = vec![Vec::new(); sentences.len()];
+        for (node, &(begins, ends)) in sentence_spans.iter().enumerate() {
+            nodes_by_sentence[begins].push(node);
             if ends != begins {
-                of[ends].push(node);
+                nodes_by_sentence[ends].push(node);
             }
         }
-        Nodes { nodes, homes, of, places: vec![None; nodes.len()] }
+        Nodes { nodes, sentence_spans, nodes_by_sentence, element_index: vec![None; nodes.len()] }
     }
 
     /// The innermost element of a sentence that contains a node. Ancestors that neither begin nor
@@ -86,7 +86,7 @@ impl<'a> Nodes<'a> {
     fn parent(&self, node: usize, sentence: usize) -> Option<usize> {
         let mut parent = self.nodes[node].parent;
         while let Some(node) = parent {
-            match self.places[node] {
+            match self.element_index[node] {
                 Some((number, element)) if number == sentence => return Some(element),
                 _ => parent = self.nodes[node].parent,
             }
@@ -117,7 +117,7 @@ pub(crate) struct Markup {
     elements: Vec<Element>,
     /// Content that is not translated, as byte ranges of the sentence.
     opaque: Vec<Opaque>,
-    pub(crate) spelling: Arc<Spelling>,
+    pub(crate) escaping: Arc<Escaping>,
 }
 
 /// Renders the pieces of a tag.
@@ -126,7 +126,7 @@ type WriteTag<'a> = &'a dyn Fn(&[Piece]) -> String;
 /// The range of target parts that an element may enclose, and the range of source pieces that it
 /// covers.
 #[derive(Clone, Debug)]
-struct Frame {
+struct Scope {
     target: Range<usize>,
     source: Range<usize>,
 }
@@ -144,21 +144,21 @@ impl Markup {
         nodes: &mut Nodes<'_>,
         (number, range): (usize, &Range<usize>),
         opaque: Vec<Opaque>,
-        spelling: Arc<Spelling>,
+        escaping: Arc<Escaping>,
         behind: &str,
     ) -> Self {
         let mut written = 0;
         let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
         let mut elements = Vec::new();
-        for i in std::mem::take(&mut nodes.of[number]) {
-            let (node, (begins, ends)) = (&nodes.nodes[i], nodes.homes[i]);
+        for i in std::mem::take(&mut nodes.nodes_by_sentence[number]) {
+            let (node, (begins, ends)) = (&nodes.nodes[i], nodes.sentence_spans[i]);
             let parent = nodes.parent(i, number);
-            nodes.places[i] = Some((number, elements.len()));
+            nodes.element_index[i] = Some((number, elements.len()));
             let at = node.range.start.saturating_sub(range.end).min(behind.len());
             let space = behind.get(written..at).unwrap_or_default();
             written = written.max(at);
             elements.push(Element {
-                space: spelling.write(space),
+                space: escaping.write(space),
                 range: clip(node.range.start)..clip(node.range.end),
                 open: if number == begins { node.open.clone() } else { Vec::new() },
                 close: if number == ends { node.close.clone() } else { String::new() },
@@ -167,7 +167,7 @@ impl Markup {
                 parent,
             });
         }
-        Markup { elements, opaque, spelling }
+        Markup { elements, opaque, escaping }
     }
 
     /// The translation with its tags; `text_of` renders a tag.
@@ -175,9 +175,9 @@ impl Markup {
         let words = word_ranges(source);
         let pieces = Pieces::new(&words, self.cuts());
         let (parts, lost) = self.parts(source, &words, &pieces, (translation, text_of));
-        let frame = Frame { target: 0..parts.len(), source: 0..pieces.ranges.len() };
+        let scope = Scope { target: 0..parts.len(), source: 0..pieces.ranges.len() };
         let layout = Layout { markup: self, source, pieces: &pieces, parts: &parts, text_of };
-        let mut text = layout.join(layout.chunks(None, &frame));
+        let mut text = layout.join(layout.chunks(None, &scope));
         // Untranslated content that the translation lost is appended at the end.
         for raw in lost {
             text.push(' ');
@@ -214,7 +214,7 @@ impl Markup {
         let mut lost = Vec::new();
         for opaque in &self.opaque {
             let raw = text_of(&opaque.pieces);
-            match finder.take(&Span::new(source, ranges, &opaque.range), true) {
+            match finder.claim(&Span::new(source, ranges, &opaque.range), true) {
                 Some(place) if place.words.start() == place.words.end() => {
                     found.push((*place.words.start(), place.start..place.end, raw));
                 }
@@ -222,7 +222,7 @@ impl Markup {
             }
         }
         found.sort_by_key(|(word, place, _)| (*word, place.start));
-        let gaps = gaps(source, ranges, translation, &self.spelling);
+        let separators = separators(source, ranges, translation, &self.escaping);
         let mut parts = Vec::new();
         let mut rest = found.as_slice();
         for (number, word) in translation.0.iter().enumerate() {
@@ -233,8 +233,8 @@ impl Markup {
             let mut start = 0;
             let cuts = pieces.split(source, word).into_iter();
             for (end, from) in cuts.filter(|(end, _)| *end == word.text.len() || cut(*end)) {
-                let gap = if start == 0 { gaps[number].clone() } else { String::new() };
-                parts.push(Part { html: self.as_html(word, start..end, own), from, gap });
+                let separator = if start == 0 { separators[number].clone() } else { String::new() };
+                parts.push(Part { html: self.as_html(word, start..end, own), from, separator });
                 start = end;
             }
         }
@@ -246,11 +246,11 @@ impl Markup {
         let (mut out, mut at) = (String::new(), range.start);
         let within = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
         for (_, place, raw) in opaque.iter().filter(|(_, place, _)| within(place)) {
-            out.push_str(&self.spelling.write(&word.text[at..place.start]));
+            out.push_str(&self.escaping.write(&word.text[at..place.start]));
             out.push_str(raw);
             at = place.end;
         }
-        out + &self.spelling.write(&word.text[at..range.end])
+        out + &self.escaping.write(&word.text[at..range.end])
     }
 }
 
@@ -354,7 +354,7 @@ struct Part {
     /// The index of the source piece that it is aligned to.
     from: Option<usize>,
     /// The text between this part and the previous one; empty if it continues the same word.
-    gap: String,
+    separator: String,
 }
 
 /// The index of the first of several parts that are written as a unit, and their text with the tags
@@ -371,29 +371,29 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Joins chunks with the gaps between them.
+    /// Joins chunks with the separators between them.
     fn join(&self, chunks: Vec<Chunk>) -> String {
         let mut out = String::new();
         for (i, (first, text)) in chunks.iter().enumerate() {
             if i > 0 {
-                out.push_str(self.parts.get(*first).map_or(" ", |part| &part.gap));
+                out.push_str(self.parts.get(*first).map_or(" ", |part| &part.separator));
             }
             out.push_str(text);
         }
         out
     }
 
-    /// The chunks of a frame; an element with its content forms one chunk.
-    fn chunks(&self, parent: Option<usize>, frame: &Frame) -> Vec<Chunk> {
+    /// The chunks of a scope; an element with its content forms one chunk.
+    fn chunks(&self, parent: Option<usize>, scope: &Scope) -> Vec<Chunk> {
         let mut taken = vec![false; self.parts.len()];
         let mut placed: Vec<(Range<usize>, usize, bool)> = Vec::new();
         for (i, element) in self.markup.elements.iter().enumerate().filter(|(_, e)| e.parent == parent) {
-            let (range, sticks) = self.place(element, frame, &taken);
+            let (range, sticks) = self.place(element, scope, &taken);
             taken[range.clone()].fill(true);
             placed.push((range, i, sticks));
         }
         placed.sort_by_key(|(range, i, _)| (range.start, *i));
-        let (mut chunks, mut prefix, mut at) = (Vec::<Chunk>::new(), String::new(), frame.target.start);
+        let (mut chunks, mut prefix, mut at) = (Vec::<Chunk>::new(), String::new(), scope.target.start);
         for (range, i, sticks) in placed {
             while at < range.start {
                 chunks.push((at, std::mem::take(&mut prefix) + &self.parts[at].html));
@@ -404,7 +404,7 @@ impl Layout<'_> {
                 Some((_, last)) if range.is_empty() && sticks && prefix.is_empty() => last.push_str(&element),
                 _ if range.is_empty() => {
                     prefix.push_str(&element);
-                    if self.needs_space(i, range.start, frame) {
+                    if self.needs_space(i, range.start, scope) {
                         prefix.push(' ');
                     }
                 }
@@ -414,7 +414,7 @@ impl Layout<'_> {
                 }
             }
         }
-        for at in at..frame.target.end.max(at) {
+        for at in at..scope.target.end.max(at) {
             chunks.push((at, std::mem::take(&mut prefix) + &self.parts[at].html));
         }
         match chunks.last_mut() {
@@ -426,20 +426,20 @@ impl Layout<'_> {
 
     /// Whether to add a space after point content that stands before a word and was between two
     /// spaces in the source.
-    fn needs_space(&self, i: usize, word: usize, frame: &Frame) -> bool {
+    fn needs_space(&self, i: usize, word: usize, scope: &Scope) -> bool {
         let element = &self.markup.elements[i];
         // If several stand at the same point, only the last one counts.
         let next = self.markup.elements.get(i + 1);
         let last = next.is_none_or(|next| next.range != element.range);
-        let word = word < frame.target.end && !self.parts[word].html.is_empty();
+        let word = word < scope.target.end && !self.parts[word].html.is_empty();
         word && last && self.is_apart(element)
     }
 
     /// Renders an element with its content.
     fn element(&self, i: usize, range: &Range<usize>) -> String {
         let element = &self.markup.elements[i];
-        let frame = Frame { target: range.clone(), source: self.own(element) };
-        let inner = self.join(self.chunks(Some(i), &frame));
+        let scope = Scope { target: range.clone(), source: self.own(element) };
+        let inner = self.join(self.chunks(Some(i), &scope));
         // Punctuation that followed the element in the source stays after it.
         let marks = ['.', ',', '!', '?', ':'];
         let inside = self.source.get(element.range.clone()).unwrap_or_default().trim_end().ends_with(marks);
@@ -459,40 +459,40 @@ impl Layout<'_> {
         first..end.max(first)
     }
 
-    /// The target parts that an element encloses within a frame, none of which is taken. If the
+    /// The target parts that an element encloses within a scope, none of which is taken. If the
     /// range is empty, also returns whether the element attaches to the previous part.
-    fn place(&self, element: &Element, frame: &Frame, taken: &[bool]) -> (Range<usize>, bool) {
+    fn place(&self, element: &Element, scope: &Scope, taken: &[bool]) -> (Range<usize>, bool) {
         let own = self.own(element);
         if element.range.is_empty() && !element.from_before && !element.goes_on {
-            let (mut at, sticks) = self.point(element.range.start, own.start, frame);
+            let (mut at, sticks) = self.point(element.range.start, own.start, scope);
             // If there is an empty word between two spaces, it is the place of the element.
             let is_empty = |t: usize| self.parts[t].html.is_empty() && !taken[t];
-            if self.is_apart(element) && at > frame.target.start && is_empty(at - 1) {
+            if self.is_apart(element) && at > scope.target.start && is_empty(at - 1) {
                 at -= 1;
             }
-            return (behind(at, frame, taken), sticks);
+            return (behind(at, scope, taken), sticks);
         }
         let belongs = |&t: &usize| !taken[t] && self.parts[t].from.is_some_and(|from| own.contains(&from));
-        let free = frame.target.clone().all(|t| !taken[t]);
-        if free && own.start <= frame.source.start && own.end >= frame.source.end {
-            return (frame.target.clone(), false);
+        let free = scope.target.clone().all(|t| !taken[t]);
+        if free && own.start <= scope.source.start && own.end >= scope.source.end {
+            return (scope.target.clone(), false);
         }
-        let last_taken = frame.target.clone().rev().find(|&t| taken[t]).map_or(frame.target.start, |t| t + 1);
+        let last_taken = scope.target.clone().rev().find(|&t| taken[t]).map_or(scope.target.start, |t| t + 1);
         if element.goes_on {
-            let first = frame.target.clone().find(belongs).unwrap_or(frame.target.end);
-            return (first.max(last_taken)..frame.target.end, false);
+            let first = scope.target.clone().find(belongs).unwrap_or(scope.target.end);
+            return (first.max(last_taken)..scope.target.end, false);
         }
         if element.from_before {
-            let first = frame.target.clone().find(|&t| taken[t]).unwrap_or(frame.target.end);
-            let last = frame.target.clone().rev().find(belongs).map_or(frame.target.start, |t| t + 1);
-            return (frame.target.start..last.min(first), false);
+            let first = scope.target.clone().find(|&t| taken[t]).unwrap_or(scope.target.end);
+            let last = scope.target.clone().rev().find(belongs).map_or(scope.target.start, |t| t + 1);
+            return (scope.target.start..last.min(first), false);
         }
-        let range = longest_run(frame.target.clone(), belongs, taken).unwrap_or_else(|| {
-            if let Some(at) = self.behind_rest(&own, frame) {
-                return behind(at, frame, taken);
+        let range = longest_run(scope.target.clone(), belongs, taken).unwrap_or_else(|| {
+            if let Some(at) = self.behind_rest(&own, scope) {
+                return behind(at, scope, taken);
             }
-            let at = in_proportion(own.start, frame);
-            if at < frame.target.end && !taken[at] { at..at + 1 } else { behind(at, frame, taken) }
+            let at = in_proportion(own.start, scope);
+            if at < scope.target.end && !taken[at] { at..at + 1 } else { behind(at, scope, taken) }
         });
         (range, false)
     }
@@ -508,50 +508,55 @@ impl Layout<'_> {
 
     /// The target position of a point at a byte of the source, before the piece `next`, and whether
     /// it attaches to the previous part.
-    fn point(&self, byte: usize, next: usize, frame: &Frame) -> (usize, bool) {
+    fn point(&self, byte: usize, next: usize, scope: &Scope) -> (usize, bool) {
         let piece = |number: usize| self.pieces.ranges.get(number);
-        let sticks = next > frame.source.start && piece(next - 1).is_some_and(|piece| piece.end == byte);
+        let sticks = next > scope.source.start && piece(next - 1).is_some_and(|piece| piece.end == byte);
         let touches_next = piece(next).is_some_and(|piece| piece.start == byte);
-        let before_next = || match next >= frame.source.end {
-            true => Some(frame.target.end),
-            false => frame.target.clone().find(|&t| self.parts[t].from == Some(next)),
+        let before_next = || match next >= scope.source.end {
+            true => Some(scope.target.end),
+            false => scope.target.clone().find(|&t| self.parts[t].from == Some(next)),
         };
         let behind_last = || {
             let behind = |&t: &usize| self.parts[t].from == Some(next - 1);
-            frame.target.clone().rev().find(behind).map(|t| t + 1)
+            scope.target.clone().rev().find(behind).map(|t| t + 1)
         };
         match sticks {
             true if touches_next => before_next().or_else(behind_last).map(|at| (at, true)),
             true => behind_last().or_else(before_next).map(|at| (at, true)),
             false => before_next().map(|at| (at, false)),
         }
-        .unwrap_or_else(|| (in_proportion(next, frame), sticks))
+        .unwrap_or_else(|| (in_proportion(next, scope), sticks))
     }
 
     /// The position after the translation of a word, if the element covers only a part of that
     /// word.
-    fn behind_rest(&self, own: &Range<usize>, frame: &Frame) -> Option<usize> {
+    fn behind_rest(&self, own: &Range<usize>, scope: &Scope) -> Option<usize> {
         let word = *self.pieces.words.get(own.start)?;
         let all = self.pieces.first[word]..self.pieces.first[word + 1];
         let is_rest = |&t: &usize| self.parts[t].from.is_some_and(|from| all.contains(&from));
         (own.len() < all.len() && own.end <= all.end).then_some(())?;
-        frame.target.clone().rev().find(is_rest).map(|t| t + 1)
+        scope.target.clone().rev().find(is_rest).map(|t| t + 1)
     }
 }
 
 /// The text before each target word: a space, or the non-breaking white space between the two
 /// source words that it and the previous word are aligned to.
-fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spelling: &Spelling) -> Vec<String> {
+fn separators(
+    source: &str,
+    words: &[Range<usize>],
+    translation: &Translation,
+    escaping: &Escaping,
+) -> Vec<String> {
     let no_break = |c: char| matches!(c, '\u{a0}' | '\u{202f}' | '\u{2007}');
     let mut between: Vec<Option<&str>> = words
         .windows(2)
         .map(|pair| {
             Some(&source[pair[0].end..pair[1].start])
-                .filter(|gap| gap.contains(no_break) && gap.trim().is_empty())
+                .filter(|separator| separator.contains(no_break) && separator.trim().is_empty())
         })
         .collect();
     let as_many = translation.0.len() == words.len();
-    let mut gaps = vec![" ".to_owned(); translation.0.len()];
+    let mut separators = vec![" ".to_owned(); translation.0.len()];
     for (t, pair) in translation.0.windows(2).enumerate() {
         let first = match (pair[0].from, pair[1].from) {
             (Some(a), Some(b)) if a.abs_diff(b) == 1 => a.min(b),
@@ -559,23 +564,23 @@ fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spellin
             (None, None) if as_many => t,
             _ => continue,
         };
-        if let Some(gap) = between.get_mut(first).and_then(Option::take) {
-            gaps[t + 1] = spelling.write(gap);
+        if let Some(separator) = between.get_mut(first).and_then(Option::take) {
+            separators[t + 1] = escaping.write(separator);
         }
     }
-    gaps
+    separators
 }
 
 /// The target position that corresponds proportionally to source piece `word`.
-fn in_proportion(word: usize, frame: &Frame) -> usize {
-    let (before, all) = (word.saturating_sub(frame.source.start), frame.source.len().max(1));
-    (frame.target.start + before * frame.target.len() / all).min(frame.target.end)
+fn in_proportion(word: usize, scope: &Scope) -> usize {
+    let (before, all) = (word.saturating_sub(scope.source.start), scope.source.len().max(1));
+    (scope.target.start + before * scope.target.len() / all).min(scope.target.end)
 }
 
 /// An empty range at `at`, or after the elements that already occupy that position.
-fn behind(at: usize, frame: &Frame, taken: &[bool]) -> Range<usize> {
-    let inside = |at: usize| at > frame.target.start && at < frame.target.end && taken[at - 1] && taken[at];
-    let at = (at..frame.target.end).find(|&at| !inside(at)).unwrap_or(frame.target.end);
+fn behind(at: usize, scope: &Scope, taken: &[bool]) -> Range<usize> {
+    let inside = |at: usize| at > scope.target.start && at < scope.target.end && taken[at - 1] && taken[at];
+    let at = (at..scope.target.end).find(|&at| !inside(at)).unwrap_or(scope.target.end);
     at..at
 }
 

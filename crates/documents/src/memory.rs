@@ -130,12 +130,12 @@ mod tests {
         std::fs::write(&path, format!("<tmx><body>{unit}</body></tmx>")).unwrap();
         assert_eq!(Memory::load(&path, "en", "de").unwrap().find("A dog"), Some("Ein Hund"));
         assert_eq!(Memory::load(&path, "de", "en").unwrap().find("Ein Hund"), Some("A dog"));
-        let says = |error: Error| error.to_string();
-        let error = says(Memory::load(&path, "en", "fr").unwrap_err());
+        let message = |error: Error| error.to_string();
+        let error = message(Memory::load(&path, "en", "fr").unwrap_err());
         assert!(error.ends_with("memory.tmx: no unit of a TMX file with both en and fr"), "{error}");
         std::fs::write(&path, "<tmx><body><tu></body></tmx>").unwrap();
-        assert!(says(Memory::load(&path, "en", "de").unwrap_err()).contains("the XML is damaged"));
+        assert!(message(Memory::load(&path, "en", "de").unwrap_err()).contains("the XML is damaged"));
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(says(Memory::load(&path, "en", "de").unwrap_err()).contains("memory.tmx"));
+        assert!(message(Memory::load(&path, "en", "de").unwrap_err()).contains("memory.tmx"));
     }
 }

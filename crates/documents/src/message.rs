@@ -4,9 +4,9 @@
 //! texts inside `{count, plural, one {# file} other {# files}}` are translated.
 
 use crate::document::{Document, Piece, keep};
-use crate::html::{self, StandIns};
+use crate::html::{self, EntityPlaceholders};
 use crate::protect::is_private_use;
-use crate::segment::{Segment, Spelling};
+use crate::segment::{Escaping, Segment};
 use htmlize::Context;
 use regex::Regex;
 use std::borrow::Cow;
@@ -68,7 +68,7 @@ pub(crate) fn document(text: &str, language: Option<&str>) -> Document {
 /// Adds a message to a document.
 pub(crate) fn add(text: &str, document: &mut Document) {
     let mut message = Message {
-        stand_ins: StandIns::new(text),
+        entities: EntityPlaceholders::new(text),
         reserved: text.chars().filter(|c| is_private_use(*c)).collect(),
         arguments: HashMap::new(),
         plural: false,
@@ -79,7 +79,7 @@ pub(crate) fn add(text: &str, document: &mut Document) {
 }
 
 struct Message {
-    stand_ins: StandIns,
+    entities: EntityPlaceholders,
     /// Private-use characters that occur in the text.
     reserved: HashSet<char>,
     /// The ICU arguments of a line, by the private-use character that replaces each while tags are
@@ -167,8 +167,8 @@ impl Message {
     fn add_plain(&mut self, raw: &str, segment: &mut Segment) {
         // `Context::Attribute`, in which `a&copy=b` is not an entity, because many messages are not
         // HTML.
-        segment.decoded(raw, |text, spelling| {
-            html::decode(raw, Context::Attribute, text, &mut self.stand_ins, (spelling, true));
+        segment.decoded(raw, |text, escaping| {
+            html::decode(raw, Context::Attribute, text, &mut self.entities, (escaping, true));
         });
     }
 
@@ -196,12 +196,12 @@ impl html::AddText for Message {
         self.add(raw, segment);
     }
 
-    fn stand_ins(&mut self) -> &mut StandIns {
-        &mut self.stand_ins
+    fn entities(&mut self) -> &mut EntityPlaceholders {
+        &mut self.entities
     }
 
-    fn spelling(&self) -> Spelling {
-        Spelling::default()
+    fn escaping(&self) -> Escaping {
+        Escaping::default()
     }
 }
 
@@ -325,16 +325,16 @@ mod tests {
         let document = document(text, None);
         let translate = |sentence: &crate::Sentence| {
             let words = sentence.text.split_whitespace().enumerate();
-            let said = words.filter(|(_, word)| !word.contains(['%', '{', '}', '$', '@', '#']));
-            let said = said.map(|(i, word)| Word::new(word.to_uppercase(), Some(i)));
-            let mut translation = Translation(said.collect());
+            let words = words.filter(|(_, word)| !word.contains(['%', '{', '}', '$', '@', '#']));
+            let words = words.map(|(i, word)| Word::new(word.to_uppercase(), Some(i)));
+            let mut translation = Translation(words.collect());
             sentence.restore(&mut translation);
             translation
         };
         let translations: Vec<Translation> = document.sentences.iter().map(translate).collect();
         let same: Vec<Translation> = document.sentences.iter().map(|s| Translation::same(&s.text)).collect();
         assert_eq!(document.render(text, &same).text, text);
-        assert_eq!(document.render_anew(text, &same).text, text);
+        assert_eq!(document.render_normalised(text, &same).text, text);
         document.render(text, &translations).text
     }
 

@@ -109,7 +109,7 @@ impl Attempt {
             Attempt::Plain => options.clone(),
             Attempt::Annotated => SearchOptions { shortlist: None, ..options.clone() },
             Attempt::Safer => guard::safer(options),
-            Attempt::Constrained => terms::forced(options),
+            Attempt::Constrained => terms::constrained_options(options),
         };
         SearchOptions { substitute: true, ..options }
     }
@@ -208,14 +208,14 @@ fn without_first_word(candidate: &Candidate) -> Candidate {
 #[derive(Debug)]
 enum Phase {
     /// The model with this index is next.
-    Ask(usize),
+    Send(usize),
     /// These sentences were sent to the model.
-    Asked(usize, Vec<usize>),
+    Sent(usize, Vec<usize>),
     /// These translations were degenerate and are retried.
     Retry(usize, Vec<(usize, Fault)>),
     Retried(usize, Vec<(usize, Fault)>),
     /// These sentences lacked terms and are being searched again.
-    AskedForTerms(usize, Vec<usize>),
+    SentForTerms(usize, Vec<usize>),
     Done,
 }
 
@@ -232,7 +232,7 @@ impl Job {
     /// A job for a route of `stages` models.
     pub fn new(stages: usize, options: JobOptions) -> Self {
         let options = JobOptions { nbest: options.nbest.max(1), ..options };
-        Job { states: Vec::new(), stages, options, phase: Phase::Ask(0) }
+        Job { states: Vec::new(), stages, options, phase: Phase::Send(0) }
     }
 
     /// Adds a sentence; `first` says whether it is the first of its text. `language`, which may be
@@ -255,7 +255,8 @@ impl Job {
             let same = matches.into_iter().filter(|found| glossary.entry(found.entry).target.is_none());
             kept_terms = same.map(|found| found.range).collect();
         }
-        if !kept_terms.is_empty() && !is_translatable(&sentence.text, &in_order(sentence, &kept_terms)) {
+        if !kept_terms.is_empty() && !is_translatable(&sentence.text, &protected_spans(sentence, &kept_terms))
+        {
             outcome.translations = vec![Translation::same(&sentence.text)];
             outcome.kept = true;
         }
@@ -276,14 +277,14 @@ impl Job {
     pub fn next_round(&mut self) -> Option<Round> {
         loop {
             match std::mem::replace(&mut self.phase, Phase::Done) {
-                Phase::Ask(stage) if stage < self.stages => {
+                Phase::Send(stage) if stage < self.stages => {
                     let wanted = |i: &usize| !self.states[*i].outcome.is_known();
                     let numbers: Vec<usize> = (0..self.states.len()).filter(wanted).collect();
                     let queries: Vec<Query> = numbers.iter().map(|&i| self.query(i, stage)).collect();
                     if queries.is_empty() {
                         return None;
                     }
-                    self.phase = Phase::Asked(stage, numbers.clone());
+                    self.phase = Phase::Sent(stage, numbers.clone());
                     return Some(Round { stage, numbers, queries });
                 }
                 Phase::Retry(stage, faults) if faults.is_empty() => {
@@ -291,10 +292,10 @@ impl Job {
                         (0..self.states.len()).filter(|&i| self.lacks_terms(i, stage)).collect();
                     if !numbers.is_empty() {
                         let queries = numbers.iter().map(|&i| self.query_for_terms(i, stage)).collect();
-                        self.phase = Phase::AskedForTerms(stage, numbers.clone());
+                        self.phase = Phase::SentForTerms(stage, numbers.clone());
                         return Some(Round { stage, numbers, queries });
                     }
-                    self.pass_on(stage);
+                    self.advance(stage);
                 }
                 Phase::Retry(stage, faults) => {
                     let numbers: Vec<usize> = faults.iter().map(|&(i, _)| i).collect();
@@ -302,18 +303,18 @@ impl Job {
                     self.phase = Phase::Retried(stage, faults);
                     return Some(Round { stage, numbers, queries });
                 }
-                asked @ (Phase::Asked(..) | Phase::Retried(..) | Phase::AskedForTerms(..)) => {
+                sent @ (Phase::Sent(..) | Phase::Retried(..) | Phase::SentForTerms(..)) => {
                     // Still waiting for the answer.
-                    self.phase = asked;
+                    self.phase = sent;
                     return None;
                 }
-                Phase::Ask(_) | Phase::Done => return None,
+                Phase::Send(_) | Phase::Done => return None,
             }
         }
     }
 
     /// The translation of a sentence, if it comes from the memory.
-    pub fn remembered(&self, number: usize) -> Option<String> {
+    pub fn memory_match(&self, number: usize) -> Option<String> {
         let outcome = &self.states.get(number)?.outcome;
         outcome.from_memory.then(|| outcome.translations.first().map(Translation::text)).flatten()
     }
@@ -369,7 +370,7 @@ impl Job {
     /// Takes the translations of the last round, in the same order.
     pub fn answer(&mut self, lines: Vec<Line>) {
         match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::Asked(stage, numbers) => {
+            Phase::Sent(stage, numbers) => {
                 let mut faults = Vec::new();
                 for (i, line) in numbers.into_iter().zip(lines) {
                     let state = &mut self.states[i];
@@ -391,32 +392,32 @@ impl Job {
                 }
                 self.phase = Phase::Retry(stage, Vec::new());
             }
-            Phase::AskedForTerms(stage, numbers) => {
+            Phase::SentForTerms(stage, numbers) => {
                 for (i, second) in numbers.into_iter().zip(lines) {
                     let (terms, nbest) = (self.terms(i, stage), self.nbest(stage));
                     let state = &mut self.states[i];
                     let first = std::mem::take(&mut state.outcome.line);
                     state.outcome.line = terms::merge(&state.source(), &terms, first, second, nbest);
                 }
-                self.pass_on(stage);
+                self.advance(stage);
             }
             other => self.phase = other,
         }
     }
 
     /// Passes the output of a model to the next one.
-    fn pass_on(&mut self, stage: usize) {
+    fn advance(&mut self, stage: usize) {
         for state in self.states.iter_mut().filter(|state| !state.outcome.is_known()) {
-            let sure = confidence(&state.outcome.line.best().token_scores);
-            let sure = [state.outcome.confidence, sure].into_iter().flatten().reduce(f32::min);
-            state.outcome.confidence = sure;
+            let confidence = confidence(&state.outcome.line.best().token_scores);
+            let confidence = [state.outcome.confidence, confidence].into_iter().flatten().reduce(f32::min);
+            state.outcome.confidence = confidence;
             let translations = state.translations();
             match stage + 1 == self.stages {
                 true => state.outcome.translations = translations,
                 false => state.before = translations.into_iter().next(),
             }
         }
-        self.phase = Phase::Ask(stage + 1);
+        self.phase = Phase::Send(stage + 1);
     }
 
     /// The results for the sentences, which must be those that were added. Restores the protected
@@ -425,7 +426,7 @@ impl Job {
         let outcomes = self.states.into_iter().zip(sentences).map(|(state, sentence)| {
             let mut outcome = state.outcome;
             if !outcome.is_known() {
-                let protected = in_order(sentence, &state.kept_terms);
+                let protected = protected_spans(sentence, &state.kept_terms);
                 for translation in &mut outcome.translations {
                     sentence.restore_spans(&protected, translation);
                 }
@@ -451,7 +452,7 @@ impl Job {
 }
 
 /// The protected spans of a sentence and its untranslated terms, sorted; none of them overlap.
-fn in_order(sentence: &Sentence, kept_terms: &[Range<usize>]) -> Vec<Range<usize>> {
+fn protected_spans(sentence: &Sentence, kept_terms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut spans = [sentence.protected.as_slice(), kept_terms].concat();
     spans.sort_by_key(|span| span.start);
     spans

@@ -19,7 +19,7 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mu
     let mut finder = Finder::new(&translation.0);
     for range in protected {
         let span = Span::new(source, &words, range);
-        match finder.take(&span, false) {
+        match finder.claim(&span, false) {
             Some(place) => {
                 // A number may use the separators of the target language.
                 let text =
@@ -29,9 +29,9 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mu
             None => missing.push(span),
         }
     }
-    let mut settled = apply(edits, translation);
+    let mut occupied = apply(edits, translation);
     for span in missing {
-        put_back(&span, translation, &mut settled);
+        insert_missing(&span, translation, &mut occupied);
     }
 }
 
@@ -131,7 +131,7 @@ impl<'a> Finder<'a> {
 
     /// Finds and claims the best match of a span; if `exactly` is set, only a match with the same
     /// spelling.
-    pub(crate) fn take(&mut self, span: &Span<'_>, exactly: bool) -> Option<Occurrence> {
+    pub(crate) fn claim(&mut self, span: &Span<'_>, exactly: bool) -> Option<Occurrence> {
         let counts = |c: &char| if span.is_number { c.is_ascii_digit() } else { !c.is_whitespace() };
         let wanted: Vec<char> = span.text.chars().filter(counts).flat_map(char::to_lowercase).collect();
         let mut best: Option<(usize, Range<usize>)> = None;
@@ -235,7 +235,7 @@ fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) ->
     edits.sort_by_key(|(place, _)| (*place.words.start(), place.start));
     let mut edits = edits.into_iter().peekable();
     let mut out: Vec<Word> = Vec::with_capacity(translation.0.len());
-    let mut settled = Vec::with_capacity(translation.0.len());
+    let mut occupied = Vec::with_capacity(translation.0.len());
     // A match that began in an earlier word and has not ended.
     let mut open: Option<Occurrence> = None;
     for (number, word) in std::mem::take(&mut translation.0).into_iter().enumerate() {
@@ -248,10 +248,10 @@ fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) ->
             Some(place) => at = place.end,
             None => {
                 out.push(Word::new(String::new(), word.from));
-                settled.push(false);
+                occupied.push(false);
             }
         }
-        let (Some(to), Some(holds)) = (out.last_mut(), settled.last_mut()) else { continue };
+        let (Some(to), Some(holds)) = (out.last_mut(), occupied.last_mut()) else { continue };
         while let Some((place, text)) = edits.next_if(|(place, _)| *place.words.start() == number) {
             to.text.push_str(&word.text[at..place.start]);
             to.text.push_str(&text);
@@ -266,24 +266,24 @@ fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) ->
         to.text.push_str(&word.text[at..]);
     }
     translation.0 = out;
-    settled
+    occupied
 }
 
 /// Inserts a missing span at the word that attended to its words, or after one that attended to the
 /// words before them.
-fn put_back(span: &Span<'_>, translation: &mut Translation, settled: &mut Vec<bool>) {
+fn insert_missing(span: &Span<'_>, translation: &mut Translation, occupied: &mut Vec<bool>) {
     let from = Some(span.own.start).filter(|_| !span.own.is_empty());
     let attends = |word: &Word| word.from.is_some_and(|from| span.own.contains(&from));
     // A word much longer than the span is not a failed copy of it: in a language without spaces it
     // is the whole sentence.
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let most = 12.max(2 * letters(span.text));
-    let mut places = translation.0.iter().enumerate().filter(|(i, w)| attends(w) && !settled[*i]);
+    let mut places = translation.0.iter().enumerate().filter(|(i, w)| attends(w) && !occupied[*i]);
     if let Some((at, word)) = places.find(|(_, w)| letters(&w.text) <= most) {
         let kept = word.text.trim_end_matches(['.', ',', '!', '?', ';', ':', ')', '"', '”', '»']).len();
         let mark = word.text[kept..].to_owned();
         translation.0[at] = Word::new(format!("{}{mark}", span.text), from);
-        settled[at] = true;
+        occupied[at] = true;
         return;
     }
     let before = |word: &Word| word.from.is_some_and(|w| from.is_some_and(|from| w <= from));
@@ -296,7 +296,7 @@ fn put_back(span: &Span<'_>, translation: &mut Translation, settled: &mut Vec<bo
         .min_by_key(|&i| translation.0[i].from);
     let at = nearest.map(|i| i + 1).or(next).unwrap_or(translation.0.len());
     translation.0.insert(at, Word::new(span.text, from));
-    settled.insert(at, true);
+    occupied.insert(at, true);
 }
 
 #[cfg(test)]

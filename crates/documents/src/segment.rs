@@ -16,29 +16,29 @@ pub(crate) const DEPTH: usize = 100;
 
 /// How a format writes the characters of a text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spelling {
+pub(crate) struct Escaping {
     /// Characters with a special spelling in the text, such as `&nbsp;` and `\*`.
-    written: HashMap<char, String>,
+    escapes: HashMap<char, String>,
     /// Whether `&`, `<` and `>` must be escaped.
     is_xml: bool,
 }
 
-impl Spelling {
-    /// The spelling for HTML and XML.
+impl Escaping {
+    /// The escapes of HTML and XML.
     pub(crate) fn xml() -> Self {
-        Spelling { is_xml: true, ..Spelling::default() }
+        Escaping { is_xml: true, ..Escaping::default() }
     }
 
-    /// Records how a character is written, unless a spelling is already known.
-    pub(crate) fn learn(&mut self, c: char, written: impl FnOnce() -> String) {
-        self.written.entry(c).or_insert_with(written);
+    /// Records how a character is written, unless an escape is already known.
+    pub(crate) fn record(&mut self, c: char, written: impl FnOnce() -> String) {
+        self.escapes.entry(c).or_insert_with(written);
     }
 
-    /// Writes a text in the spelling of the format.
+    /// Writes a text with the escapes of the format.
     pub(crate) fn write(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
-            match (self.written.get(&c), c) {
+            match (self.escapes.get(&c), c) {
                 (Some(written), _) => out.push_str(written),
                 (None, '&') if self.is_xml => out.push_str("&amp;"),
                 (None, '<') if self.is_xml => out.push_str("&lt;"),
@@ -63,12 +63,12 @@ pub(crate) struct Segment {
     opaque: Vec<Opaque>,
     /// Links whose text is also their label: the name and the depth of the element, and its end.
     references: Vec<(String, usize, String)>,
-    pub(crate) spelling: Spelling,
+    pub(crate) escaping: Escaping,
 }
 
 impl Segment {
-    pub(crate) fn new(spelling: Spelling) -> Self {
-        Segment { spelling, ..Segment::default() }
+    pub(crate) fn new(escaping: Escaping) -> Self {
+        Segment { escaping, ..Segment::default() }
     }
 
     /// Whether the markup has reached the limits of a segment, which must then be finished.
@@ -77,9 +77,9 @@ impl Segment {
     }
 
     /// Adds text that is written as `raw`; `decode` appends its decoded form.
-    pub(crate) fn decoded(&mut self, raw: &str, decode: impl FnOnce(&mut String, &mut Spelling)) {
+    pub(crate) fn decoded(&mut self, raw: &str, decode: impl FnOnce(&mut String, &mut Escaping)) {
         keep(&mut self.raw, raw);
-        decode(&mut self.text, &mut self.spelling);
+        decode(&mut self.text, &mut self.escaping);
     }
 
     /// Adds text that needs no decoding.
@@ -162,22 +162,22 @@ impl Segment {
         if sentences.is_empty() {
             return self.raw;
         }
-        let spelling = Arc::new(std::mem::take(&mut self.spelling));
+        let escaping = Arc::new(std::mem::take(&mut self.escaping));
         let mut nodes = Nodes::new(&self.nodes, &sentences);
         let behind_last = self.behind_last(&sentences);
         let first = document.sentences.len();
         let (mut translated, mut at) = (Vec::new(), 0);
         for (i, range) in sentences.iter().enumerate() {
-            self.kept(at..range.start, &spelling, &mut translated);
+            self.kept(at..range.start, &escaping, &mut translated);
             let opaque = self.opaque_within(range).map(|opaque| opaque.from(range.start)).collect();
             let behind = if i + 1 == sentences.len() { range.end..behind_last } else { 0..0 };
             let behind = &self.text[behind];
-            let markup = Markup::new(&mut nodes, (i, range), opaque, Arc::clone(&spelling), behind);
+            let markup = Markup::new(&mut nodes, (i, range), opaque, Arc::clone(&escaping), behind);
             let text = self.text[range.clone()].to_owned();
             translated.push(document.sentence(text, 0, within(&all, range), Some(Arc::new(markup))));
             at = range.end;
         }
-        self.kept(at.max(behind_last)..self.text.len(), &spelling, &mut translated);
+        self.kept(at.max(behind_last)..self.text.len(), &escaping, &mut translated);
         vec![Piece::Either { raw: self.raw, translated, sentences: first..document.sentences.len() }]
     }
 
@@ -225,14 +225,14 @@ impl Segment {
 
     /// Adds the text between sentences as written, but without its tags, which belong to the
     /// sentences.
-    fn kept(&self, range: Range<usize>, spelling: &Spelling, out: &mut Vec<Piece>) {
+    fn kept(&self, range: Range<usize>, escaping: &Escaping, out: &mut Vec<Piece>) {
         let mut at = range.start;
         for Opaque { range: place, pieces } in self.opaque_within(&range) {
-            keep(out, &spelling.write(&self.text[at..place.start]));
+            keep(out, &escaping.write(&self.text[at..place.start]));
             out.extend_from_slice(pieces);
             at = place.end;
         }
-        keep(out, &spelling.write(&self.text[at..range.end]));
+        keep(out, &escaping.write(&self.text[at..range.end]));
     }
 }
 

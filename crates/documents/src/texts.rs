@@ -116,10 +116,10 @@ mod tests {
         let mut lines = vec![line(&["A B C", "x"]), Line::default(), line(&["D", "yy"]), line(&["E"])];
         lines.extend([line(&["F"]), Line::default(), Line::default()]);
         let found = texts.join(lines);
-        let said: Vec<Vec<&str>> =
+        let texts: Vec<Vec<&str>> =
             found.iter().map(|text| text.iter().map(|c| c.text.as_str()).collect()).collect();
         assert_eq!(
-            said,
+            texts,
             [vec!["A B C\r\n\nD\n", "x\r\n\nyy\n"], vec![], vec!["E"], vec!["F\n"], vec!["\n\n"]]
         );
         assert_eq!(found[0][0].score, -3.0);

@@ -65,17 +65,17 @@ pub struct Report {
 impl Report {
     /// Adds the results for sentences, the first of which has the index `start`.
     fn add(&mut self, start: usize, outcomes: &[Outcome]) {
-        let asked = self.sentences - self.from_memory;
-        let sure: Vec<f32> = outcomes.iter().filter_map(|outcome| outcome.confidence).collect();
-        let before = self.confidence.unwrap_or(0.0) * asked as f32;
+        let from_models = self.sentences - self.from_memory;
+        let confidences: Vec<f32> = outcomes.iter().filter_map(|outcome| outcome.confidence).collect();
+        let before = self.confidence.unwrap_or(0.0) * from_models as f32;
         self.sentences += outcomes.len();
         self.from_memory += outcomes.iter().filter(|outcome| outcome.from_memory).count();
         let guarded = outcomes.iter().enumerate().filter_map(|(i, o)| Some((start + i, o.guarded?)));
         self.guarded.extend(guarded);
         outcomes.iter().for_each(|outcome| self.terms.add(&outcome.terms));
-        let asked = self.sentences - self.from_memory;
-        if asked > 0 {
-            self.confidence = Some((before + sure.iter().sum::<f32>()) / asked as f32);
+        let from_models = self.sentences - self.from_memory;
+        if from_models > 0 {
+            self.confidence = Some((before + confidences.iter().sum::<f32>()) / from_models as f32);
         }
     }
 
@@ -87,7 +87,7 @@ impl Report {
 
 /// The number of sentences per job: enough for batches of similar lengths, few enough to show
 /// progress.
-const TOGETHER: usize = 512;
+const SENTENCES_PER_JOB: usize = 512;
 
 impl<'a> Pipeline<'a> {
     /// A pipeline with the guard enabled, and with the language and search options of the models.
@@ -147,7 +147,7 @@ impl<'a> Pipeline<'a> {
         file: &mut FileDocument,
         progress: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Option<(Vec<u8>, Report)>, PipelineError> {
-        let known = self.options.memory.as_ref().map_or(0, |memory| file.recall(memory));
+        let known = self.options.memory.as_ref().map_or(0, |memory| file.apply_memory(memory));
         let sentences: Vec<&Sentence> = file.sentences().collect();
         let mut report = Report { sentences: known, from_memory: known, ..Report::default() };
         let Some(translations) = self.sentences(&sentences, &mut report, progress)? else { return Ok(None) };
@@ -164,7 +164,7 @@ impl<'a> Pipeline<'a> {
     ) -> regard_core::Result<Option<Vec<Translation>>> {
         let mut translations = Vec::with_capacity(sentences.len());
         let wanted = JobOptions { nbest: 1, prefix_first: true, ..self.options.clone() };
-        for part in sentences.chunks(TOGETHER) {
+        for part in sentences.chunks(SENTENCES_PER_JOB) {
             let mut job = Job::new(self.route.len(), wanted.clone());
             part.iter().enumerate().for_each(|(i, s)| job.add(s, i == 0 && translations.is_empty(), ""));
             run_job(&mut job, &self.route)?;

@@ -51,7 +51,7 @@ impl WatchLines for Follower<'_> {
         // Further parts of a sentence that is too long for the model come with its end.
         if part == 0 {
             // What lies behind this sentence is not said before its end.
-            self.send(&(self.document.so_far(|i| self.said.get(i).cloned()) + text));
+            self.send(&(self.document.render_partial(|i| self.said.get(i).cloned()) + text));
         }
     }
 }

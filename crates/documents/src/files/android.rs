@@ -5,9 +5,9 @@ use super::splice::whole;
 use super::tags::{Edits, Kind, Xml, XmlText};
 use super::{FileDocument, FileError, FileOptions, Format};
 use crate::document::{Document, Piece, keep};
-use crate::html::{self, AddText, StandIns};
+use crate::html::{self, AddText, EntityPlaceholders};
 use crate::message::special;
-use crate::segment::{Segment, Spelling};
+use crate::segment::{Escaping, Segment};
 use std::ops::Range;
 
 pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
@@ -28,18 +28,19 @@ fn document(text: &str, language: Option<&str>) -> Result<Document, FileError> {
     let mut item = 0;
     while item < xml.items.len() {
         let name = xml.element(item).map_or("", |element| element.name.as_str());
-        let kept = xml.element(item).is_some_and(|element| element.says("translatable", "false"));
+        let kept = xml.element(item).is_some_and(|element| element.attribute_is("translatable", "false"));
         match name {
-            _ if kept => item = xml.end(item),
+            _ if kept => item = xml.end_item(item),
             "string" => {
                 reader.string(item, &mut edits);
-                item = xml.end(item);
+                item = xml.end_item(item);
             }
             "string-array" | "plurals" => {
-                let inside =
-                    xml.inside(item).filter(|inner| xml.element(*inner).is_some_and(|e| e.name == "item"));
-                inside.for_each(|inner| reader.string(inner, &mut edits));
-                item = xml.end(item);
+                let items = xml
+                    .inner_items(item)
+                    .filter(|inner| xml.element(*inner).is_some_and(|e| e.name == "item"));
+                items.for_each(|inner| reader.string(inner, &mut edits));
+                item = xml.end_item(item);
             }
             _ => {}
         }
@@ -64,12 +65,12 @@ impl Reader<'_> {
         }
         let quoted = raw.len() > 1 && raw.starts_with('"') && raw.ends_with('"') && !raw.ends_with("\\\"");
         let mut pieces = Vec::new();
-        let mut segment = Segment::new(spelling(quoted, true));
-        let inside = self.xml.inside(item);
-        let mut inner = inside.start;
-        while inner < inside.end {
+        let mut segment = Segment::new(escaping(quoted, true));
+        let items = self.xml.inner_items(item);
+        let mut inner = items.start;
+        while inner < items.end {
             if segment.is_full() {
-                let full = std::mem::replace(&mut segment, Segment::new(spelling(quoted, true)));
+                let full = std::mem::replace(&mut segment, Segment::new(escaping(quoted, true)));
                 pieces.extend(full.finish(&mut edits.document));
             }
             inner = self.add(inner, quoted, &mut segment, &mut pieces, edits) + 1;
@@ -92,20 +93,20 @@ impl Reader<'_> {
         match &self.xml.items[item].kind {
             Kind::Text => self.lines(raw, quoted, segment, pieces, &mut edits.document),
             Kind::CData => {
-                let full = std::mem::replace(segment, Segment::new(spelling(quoted, true)));
+                let full = std::mem::replace(segment, Segment::new(escaping(quoted, true)));
                 pieces.extend(full.finish(&mut edits.document));
                 let inner =
                     raw.strip_prefix("<![CDATA[").and_then(|raw| raw.strip_suffix("]]>")).unwrap_or(raw);
                 keep(pieces, "<![CDATA[");
-                let mut text = CData { stand_ins: std::mem::take(&mut self.text.stand_ins) };
+                let mut text = CData { entities: std::mem::take(&mut self.text.entities) };
                 pieces.extend(html::pieces(inner, html::Kind::Message, &mut edits.document, &mut text));
-                self.text.stand_ins = text.stand_ins;
+                self.text.entities = text.entities;
                 keep(pieces, "]]>");
             }
             // `xliff:g` marks a placeholder with a name and an example.
-            Kind::Start(element) if element.name == "g" || element.says("translate", "no") => {
-                segment.opaque(kept(self.xml.whole(item)), &self.xml.words(item));
-                return self.xml.end(item);
+            Kind::Start(element) if element.name == "g" || element.attribute_is("translate", "no") => {
+                segment.opaque(kept(self.xml.outer_xml(item)), &self.xml.words(item));
+                return self.xml.end_item(item);
             }
             Kind::Start(element) => segment.open(&element.name, kept(raw)),
             Kind::End => {
@@ -128,13 +129,13 @@ impl Reader<'_> {
     ) {
         let mut at = 0;
         for line_end in line_ends(raw) {
-            add_text(&raw[at..line_end.start], segment, &mut self.text.stand_ins);
-            let full = std::mem::replace(segment, Segment::new(spelling(quoted, true)));
+            add_text(&raw[at..line_end.start], segment, &mut self.text.entities);
+            let full = std::mem::replace(segment, Segment::new(escaping(quoted, true)));
             pieces.extend(full.finish(document));
             keep(pieces, &raw[line_end.clone()]);
             at = line_end.end;
         }
-        add_text(&raw[at..], segment, &mut self.text.stand_ins);
+        add_text(&raw[at..], segment, &mut self.text.entities);
     }
 }
 
@@ -153,44 +154,44 @@ fn line_ends(raw: &str) -> Vec<Range<usize>> {
 }
 
 /// How characters are escaped in a string: unescaped apostrophes and quotation marks would end it.
-fn spelling(quoted: bool, xml: bool) -> Spelling {
-    let mut spelling = if xml { Spelling::xml() } else { Spelling::default() };
+fn escaping(quoted: bool, xml: bool) -> Escaping {
+    let mut escaping = if xml { Escaping::xml() } else { Escaping::default() };
     if !quoted {
-        spelling.learn('\'', || "\\'".to_owned());
-        spelling.learn('"', || "\\\"".to_owned());
+        escaping.record('\'', || "\\'".to_owned());
+        escaping.record('"', || "\\\"".to_owned());
     }
-    spelling.learn('\\', || "\\\\".to_owned());
-    spelling
+    escaping.record('\\', || "\\\\".to_owned());
+    escaping
 }
 
 /// Adds text with entities, escapes and placeholders to a segment.
-fn add_text(raw: &str, segment: &mut Segment, stand_ins: &mut StandIns) {
+fn add_text(raw: &str, segment: &mut Segment, entities: &mut EntityPlaceholders) {
     let mut at = 0;
     for range in special(raw, false) {
-        add_plain(&raw[at..range.start], segment, stand_ins);
+        add_plain(&raw[at..range.start], segment, entities);
         let placeholder = &raw[range.clone()];
         segment.opaque(vec![Piece::Keep(placeholder.to_owned())], placeholder);
         at = range.end;
     }
-    add_plain(&raw[at..], segment, stand_ins);
+    add_plain(&raw[at..], segment, entities);
 }
 
-fn add_plain(raw: &str, segment: &mut Segment, stand_ins: &mut StandIns) {
+fn add_plain(raw: &str, segment: &mut Segment, entities: &mut EntityPlaceholders) {
     let mut at = 0;
     while let Some(step) = raw[at..].find('\\') {
         let start = at + step;
         let escape = escape(&raw[start..]);
         let Some((c, length)) = escape else { break };
-        add_entities(&raw[at..start], segment, stand_ins);
-        segment.decoded(&raw[start..start + length], |text, spelling| {
+        add_entities(&raw[at..start], segment, entities);
+        segment.decoded(&raw[start..start + length], |text, escaping| {
             text.push(c);
             if !matches!(c, '\'' | '"' | '\\' | ' ') {
-                spelling.learn(c, || raw[start..start + length].to_owned());
+                escaping.record(c, || raw[start..start + length].to_owned());
             }
         });
         at = start + length;
     }
-    add_entities(&raw[at..], segment, stand_ins);
+    add_entities(&raw[at..], segment, entities);
 }
 
 /// The character that an escape at the start of a text stands for, and the length of the escape.
@@ -207,29 +208,29 @@ fn escape(raw: &str) -> Option<(char, usize)> {
     }
 }
 
-fn add_entities(raw: &str, segment: &mut Segment, stand_ins: &mut StandIns) {
-    segment.decoded(raw, |text, spelling| {
-        html::decode(raw, htmlize::Context::General, text, stand_ins, (spelling, true));
+fn add_entities(raw: &str, segment: &mut Segment, entities: &mut EntityPlaceholders) {
+    segment.decoded(raw, |text, escaping| {
+        html::decode(raw, htmlize::Context::General, text, entities, (escaping, true));
     });
 }
 
 /// HTML in a CDATA section.
 struct CData {
-    stand_ins: StandIns,
+    entities: EntityPlaceholders,
 }
 
 impl AddText for CData {
     fn add_text(&mut self, raw: &str, segment: &mut Segment, _: &mut Document) {
-        add_text(raw, segment, &mut self.stand_ins);
+        add_text(raw, segment, &mut self.entities);
     }
 
-    fn stand_ins(&mut self) -> &mut StandIns {
-        &mut self.stand_ins
+    fn entities(&mut self) -> &mut EntityPlaceholders {
+        &mut self.entities
     }
 
-    fn spelling(&self) -> Spelling {
+    fn escaping(&self) -> Escaping {
         // `]]>` would end the section.
-        spelling(false, true)
+        escaping(false, true)
     }
 }
 

@@ -3,15 +3,15 @@
 
 use super::tags::{Element, Kind, Xml, XmlText};
 use crate::document::{Document, Piece};
-use crate::segment::{Segment, Spelling};
+use crate::segment::{Escaping, Segment};
 
 /// The pieces of the content of a `source` or `seg` element.
 pub(super) fn content(xml: &Xml<'_>, item: usize, text: &mut XmlText, document: &mut Document) -> Vec<Piece> {
-    let begin = || Segment::new(Spelling::xml());
+    let begin = || Segment::new(Escaping::xml());
     let (mut pieces, mut segment) = (Vec::new(), begin());
-    let inside = xml.inside(item);
-    let mut inner = inside.start;
-    while inner < inside.end {
+    let items = xml.inner_items(item);
+    let mut inner = items.start;
+    while inner < items.end {
         if segment.is_full() {
             pieces.extend(std::mem::replace(&mut segment, begin()).finish(document));
         }
@@ -42,19 +42,19 @@ fn add(xml: &Xml<'_>, item: usize, text: &mut XmlText, segment: &mut Segment) ->
 }
 
 fn add_element(xml: &Xml<'_>, item: usize, element: &Element, segment: &mut Segment) -> usize {
-    let whole = xml.whole(item);
-    let pieces = vec![Piece::Keep(whole.to_owned())];
-    let protected = element.says("translate", "no") || element.says("mtype", "protected");
+    let outer = xml.outer_xml(item);
+    let pieces = vec![Piece::Keep(outer.to_owned())];
+    let protected = element.attribute_is("translate", "no") || element.attribute_is("mtype", "protected");
     match element.name.as_str() {
         // Elements that contain words.
-        "g" | "pc" | "mrk" | "hi" | "sub" if !protected && xml.end(item) != item => {
+        "g" | "pc" | "mrk" | "hi" | "sub" if !protected && xml.end_item(item) != item => {
             segment.open(&element.name, vec![Piece::Keep(xml.raw(item).to_owned())]);
             return item;
         }
         "g" | "pc" | "mrk" | "hi" if protected => segment.opaque(pieces, &xml.words(item)),
         // Separate elements mark the start and the end of a span.
         "bpt" | "bx" | "sc" => segment.open(&pair(element), pieces),
-        "ept" | "ex" | "ec" => segment.close(&pair(element), whole),
+        "ept" | "ex" | "ec" => segment.close(&pair(element), outer),
         // A standalone code: the model reads its display text, if the file gives one.
         _ => {
             let shown = ["equiv-text", "disp", "equiv"].iter().find_map(|name| element.attribute(name));
@@ -65,7 +65,7 @@ fn add_element(xml: &Xml<'_>, item: usize, element: &Element, segment: &mut Segm
             segment.opaque(pieces, if is_placeholder { &shown } else { "" });
         }
     }
-    xml.end(item)
+    xml.end_item(item)
 }
 
 /// The key that the start and the end of a pair of codes share.

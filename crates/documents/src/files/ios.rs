@@ -107,25 +107,25 @@ impl<'a> Scanner<'a> {
             return Ok((start..self.at, self.text[start..self.at].to_owned()));
         };
         self.at += 1;
-        let mut says = String::new();
+        let mut value = String::new();
         loop {
             let rest = self.rest();
             let Some(length) = rest.find([quote, '\\']) else {
                 self.at = start;
                 return Err(self.problem("a string has no end"));
             };
-            says.push_str(&rest[..length]);
+            value.push_str(&rest[..length]);
             self.at += length;
             if self.take(quote) {
-                return Ok((start..self.at, says));
+                return Ok((start..self.at, value));
             }
             self.at += 1;
-            self.escape(&mut says);
+            self.escape(&mut value);
         }
     }
 
     /// Decodes the escape after a backslash.
-    fn escape(&mut self, says: &mut String) {
+    fn escape(&mut self, value: &mut String) {
         let rest = self.rest();
         let Some(c) = rest.chars().next() else { return };
         let (c, length) = match c {
@@ -143,7 +143,7 @@ impl<'a> Scanner<'a> {
             }
             c => (c, c.len_utf8()),
         };
-        says.push(c);
+        value.push(c);
         self.at += length;
     }
 }

@@ -124,9 +124,9 @@ impl Scanner<'_> {
                     }
                 }
                 Some(b'"') => {
-                    let (range, says) = self.string()?;
+                    let (range, value) = self.string()?;
                     if !data {
-                        self.found.push((range, says));
+                        self.found.push((range, value));
                     }
                 }
                 _ => self.word()?,
@@ -199,19 +199,19 @@ impl Scanner<'_> {
     /// The string that begins here: its range and its decoded value.
     fn string(&mut self) -> Result<(Range<usize>, String), FileError> {
         let start = self.at;
-        let mut says = String::new();
+        let mut value = String::new();
         self.at += 1;
         loop {
             let rest = &self.text[self.at..];
             let length = rest.find(['"', '\\', '\n']).unwrap_or(rest.len());
-            says.push_str(&rest[..length]);
+            value.push_str(&rest[..length]);
             self.at += length;
             match self.next() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok((start..self.at, says));
+                    return Ok((start..self.at, value));
                 }
-                Some(b'\\') => says.push(self.escape()?),
+                Some(b'\\') => value.push(self.escape()?),
                 _ => {
                     self.at = start;
                     return Err(self.problem("a string has no end on its line"));

@@ -6,7 +6,7 @@ use super::splice::whole;
 use super::{FileDocument, FileError, FileOptions, Format};
 use crate::document::{Document, Piece};
 use crate::html;
-use crate::segment::{Segment, Spelling};
+use crate::segment::{Escaping, Segment};
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
@@ -106,11 +106,11 @@ impl<'a> Walker<'a> {
         match self.segment.is_empty() {
             true => {
                 self.document.keep(raw);
-                let mut spelling = Spelling::default();
+                let mut escaping = Escaping::default();
                 if self.in_table {
-                    spelling.learn('|', || "\\|".to_owned());
+                    escaping.record('|', || "\\|".to_owned());
                 }
-                self.segment = Segment::new(spelling);
+                self.segment = Segment::new(escaping);
             }
             false => self.segment.decoded(raw, |_, _| {}),
         }
@@ -123,19 +123,19 @@ impl<'a> Walker<'a> {
         self.document.add(pieces);
     }
 
-    fn words(&mut self, says: &str, range: Range<usize>) {
+    fn words(&mut self, decoded: &str, range: Range<usize>) {
         // The backslash of `\*` is part of the escaped character.
         let before = self.text.get(self.at..range.start).unwrap_or_default();
-        let escape = before.ends_with('\\') && says.starts_with(|c: char| c.is_ascii_punctuation());
+        let escape = before.ends_with('\\') && decoded.starts_with(|c: char| c.is_ascii_punctuation());
         self.begin(if escape { range.start - 1 } else { range.start });
         let raw = self.upto(range.end);
-        let first = says.chars().next();
-        self.segment.decoded(raw, |text, spelling| {
-            text.push_str(says);
+        let first = decoded.chars().next();
+        self.segment.decoded(raw, |text, escaping| {
+            text.push_str(decoded);
             match first {
-                Some(c) if escape => spelling.learn(c, || format!("\\{c}")),
-                Some(c) if raw.starts_with('&') && says.len() == c.len_utf8() && raw != says => {
-                    spelling.learn(c, || raw.to_owned());
+                Some(c) if escape => escaping.record(c, || format!("\\{c}")),
+                Some(c) if raw.starts_with('&') && decoded.len() == c.len_utf8() && raw != decoded => {
+                    escaping.record(c, || raw.to_owned());
                 }
                 _ => {}
             }
@@ -143,10 +143,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Adds inline content that is not translated.
-    fn code(&mut self, range: Range<usize>, says: &str) {
+    fn code(&mut self, range: Range<usize>, text: &str) {
         self.begin(range.start);
         let raw = self.upto(range.end);
-        self.segment.opaque(vec![Piece::Keep(raw.to_owned())], says);
+        self.segment.opaque(vec![Piece::Keep(raw.to_owned())], text);
     }
 
     fn point(&mut self, range: Range<usize>) {
@@ -184,10 +184,10 @@ impl<'a> Walker<'a> {
 
     /// Handles an event inside an element whose text is not translated.
     fn opaque_event(&mut self, event: &Event<'_>, range: Range<usize>) {
-        let Some((name, start, says)) = &mut self.opaque else { return };
+        let Some((name, start, content)) = &mut self.opaque else { return };
         let closes = match event {
             Event::Text(text) | Event::Code(text) => {
-                says.push_str(text);
+                content.push_str(text);
                 false
             }
             Event::InlineHtml(tag) => html::inline_tag(tag) == html::InlineTag::Close(name.clone()),
@@ -195,9 +195,9 @@ impl<'a> Walker<'a> {
         };
         let block = matches!(event, Event::End(tag) if !is_inline_end(*tag));
         if closes {
-            let (start, says) = (*start, std::mem::take(says));
+            let (start, content) = (*start, std::mem::take(content));
             self.opaque = None;
-            self.code(start..range.end, &says);
+            self.code(start..range.end, &content);
         } else if block {
             // The element is never closed, so its text is kept.
             self.opaque = None;
@@ -214,8 +214,8 @@ impl<'a> Walker<'a> {
                 raw.len() - raw.trim_start_matches('~').len()
             }
             Tag::Link { link_type: LinkType::Autolink | LinkType::Email, .. } => {
-                let says = self.text.get(range.clone()).unwrap_or_default().trim_matches(['<', '>']);
-                self.code(range.clone(), says);
+                let address = self.text.get(range.clone()).unwrap_or_default().trim_matches(['<', '>']);
+                self.code(range.clone(), address);
                 self.skip = 1;
                 return;
             }

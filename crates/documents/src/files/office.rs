@@ -16,7 +16,7 @@ pub(crate) mod samples;
 mod xml;
 
 use super::{FileDocument, FileError, FileOptions, Format, Unit, WriteFile};
-use crate::html::StandIns;
+use crate::html::EntityPlaceholders;
 use inline::{Builder, Kind, Step, Tag, pairs, steps};
 use package::Package;
 use runs::Runs;
@@ -96,9 +96,9 @@ impl OfficeFile {
 }
 
 impl Part {
-    /// Stand-in characters for entities that are not known; see [`StandIns`].
-    fn stand_ins(&self) -> StandIns {
-        StandIns::new(&self.xml.text)
+    /// Placeholder characters for unknown entities; see [`EntityPlaceholders`].
+    fn entities(&self) -> EntityPlaceholders {
+        EntityPlaceholders::new(&self.xml.text)
     }
 
     /// Adds the inline content of a range, if it contains anything to translate.

@@ -19,18 +19,18 @@ pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, 
     let (text, encoding) = decode(Format::Po, bytes)?;
     let entries = parse::entries(&text)?;
     check_charset(&text, &entries)?;
-    let forms = entries.iter().find(|entry| entry.id.says.is_empty()).and_then(plural_forms);
+    let forms = entries.iter().find(|entry| entry.id.value.is_empty()).and_then(plural_forms);
     let language = options.source_language.as_deref();
     let (mut units, mut messages) = (Vec::new(), Vec::new());
     for entry in entries {
-        let empty = entry.translations.iter().all(|translation| translation.says.is_empty());
-        if entry.id.says.is_empty() || entry.translations.is_empty() || (options.only_empty && !empty) {
+        let empty = entry.translations.iter().all(|translation| translation.value.is_empty());
+        if entry.id.value.is_empty() || entry.translations.is_empty() || (options.only_empty && !empty) {
             continue;
         }
         let mut source = |text: &Text| {
-            let (plain, shortcut) = shortcut::strip(&text.says);
+            let (plain, shortcut) = shortcut::strip(&text.value);
             units.push(Unit::new(plain.clone(), message::document(&plain, language)));
-            Source { says: text.says.clone(), plain, shortcut }
+            Source { text: text.value.clone(), plain, shortcut }
         };
         let single = source(&entry.id);
         let plural = entry.plural.as_ref().map(&mut source);
@@ -42,9 +42,9 @@ pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, 
 
 /// Rejects a file whose header declares an encoding other than UTF-8.
 fn check_charset(text: &str, entries: &[Entry]) -> Result<(), FileError> {
-    let Some(header) = entries.iter().find(|entry| entry.id.says.is_empty()) else { return Ok(()) };
-    let says = header.translations.first().map_or("", |translation| translation.says.as_str());
-    let charset = says.split("charset=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let Some(header) = entries.iter().find(|entry| entry.id.value.is_empty()) else { return Ok(()) };
+    let fields = header.translations.first().map_or("", |translation| translation.value.as_str());
+    let charset = fields.split("charset=").nth(1).and_then(|rest| rest.split_whitespace().next());
     let known = |charset: &str| {
         ["utf-8", "utf8", "us-ascii", "ascii", "charset"].contains(&charset.to_ascii_lowercase().as_str())
     };
@@ -62,15 +62,15 @@ fn check_charset(text: &str, entries: &[Entry]) -> Result<(), FileError> {
 
 /// The number of plural forms in the target language, from the header.
 fn plural_forms(header: &Entry) -> Option<usize> {
-    let says = &header.translations.first()?.says;
-    let number = says.split("nplurals").nth(1)?.trim_start().strip_prefix('=')?.trim_start();
+    let fields = &header.translations.first()?.value;
+    let number = fields.split("nplurals").nth(1)?.trim_start().strip_prefix('=')?.trim_start();
     number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The source text of a message.
 #[derive(Debug)]
 struct Source {
-    says: String,
+    text: String,
     /// The text without its shortcut mark.
     plain: String,
     shortcut: Option<Shortcut>,
@@ -80,7 +80,7 @@ impl Source {
     /// The translation with the shortcut mark.
     fn translated(&self, text: &str) -> String {
         match &self.shortcut {
-            _ if text == self.plain => self.says.clone(),
+            _ if text == self.plain => self.text.clone(),
             Some(shortcut) => shortcut.put_into(text),
             None => text.to_owned(),
         }
@@ -115,18 +115,18 @@ impl PoFile {
             let mut next = |source: &Source| source.translated(texts.next().map_or("", String::as_str));
             let single = next(&message.single);
             let plural = message.plural.as_ref().map(|plural| (plural, next(plural)));
-            let sound =
+            let intact =
                 [Some((&message.single, &single)), plural.as_ref().map(|(source, text)| (*source, text))]
                     .into_iter()
                     .flatten()
-                    .all(|(source, text)| has_placeholders(&source.says, text, message.entry.is_plural()));
+                    .all(|(source, text)| has_placeholders(&source.text, text, message.entry.is_plural()));
             let count = message.entry.translations.len();
             let texts = (0..count).map(|form| match &plural {
                 // The first form is the singular, unless it is the only form.
                 Some((_, plural)) if form > 0 || self.forms == Some(1) => plural.clone(),
                 _ => single.clone(),
             });
-            (message, texts.collect(), sound)
+            (message, texts.collect(), intact)
         })
     }
 
@@ -179,9 +179,9 @@ impl WriteFile for PoFile {
     fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError> {
         let line_end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let (mut out, mut at) = (String::with_capacity(self.text.len()), 0);
-        for (message, translations, sound) in self.translations(&texts) {
+        for (message, translations, intact) in self.translations(&texts) {
             let entry = &message.entry;
-            if !sound && !entry.is_fuzzy {
+            if !intact && !entry.is_fuzzy {
                 let (place, flag) = match entry.flags {
                     Some(flags) => (flags, " fuzzy,".to_owned()),
                     None => (entry.start, format!("#, fuzzy{line_end}")),
@@ -192,7 +192,7 @@ impl WriteFile for PoFile {
             }
             for (place, text) in entry.translations.iter().zip(translations) {
                 out.push_str(&self.text[at..place.range.start]);
-                match text == place.says {
+                match text == place.value {
                     true => out.push_str(&self.text[place.range.clone()]),
                     false => out.push_str(&self.quoted(&text, place.keyword, line_end)),
                 }
@@ -204,11 +204,11 @@ impl WriteFile for PoFile {
     }
 
     fn warnings(&self, texts: &[String]) -> Vec<String> {
-        let unsound = self.translations(texts).filter(|(_, _, sound)| !sound);
-        unsound
+        let damaged = self.translations(texts).filter(|(_, _, intact)| !intact);
+        damaged
             .map(|(message, ..)| {
                 let line = line_of(&self.text, message.entry.id.range.start);
-                let id: String = message.entry.id.says.chars().take(60).collect();
+                let id: String = message.entry.id.value.chars().take(60).collect();
                 format!(
                     "line {line}: the translation of {id:?} has other placeholders than its source and is marked fuzzy"
                 )

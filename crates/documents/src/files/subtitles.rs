@@ -6,8 +6,8 @@ mod split;
 use super::encoding::{Encoding, at, decode};
 use super::{FileDocument, FileError, FileOptions, Format, Unit, WriteFile};
 use crate::document::Document;
-use crate::html::{self, AddText, StandIns};
-use crate::segment::{Segment, Spelling};
+use crate::html::{self, AddText, EntityPlaceholders};
+use crate::segment::{Escaping, Segment};
 use regex::Regex;
 use split::split;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
     let is_xml = format == Format::Vtt;
     let unit = |group: &Group| {
         let mut document = Document::in_language(language);
-        let mut reader = CueText { stand_ins: StandIns::new(&group.source), is_xml };
+        let mut reader = CueText { entities: EntityPlaceholders::new(&group.source), is_xml };
         let pieces = html::pieces(&group.source, html::Kind::Message, &mut document, &mut reader);
         document.add(pieces);
         Unit::new(&*group.source, document)
@@ -39,27 +39,27 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
 
 /// The text of a cue: vtt has entities, srt does not.
 struct CueText {
-    stand_ins: StandIns,
+    entities: EntityPlaceholders,
     is_xml: bool,
 }
 
 impl AddText for CueText {
     fn add_text(&mut self, raw: &str, segment: &mut Segment, _: &mut Document) {
-        let stand_ins = &mut self.stand_ins;
+        let entities = &mut self.entities;
         match self.is_xml {
-            true => segment.decoded(raw, |text, spelling| {
-                html::decode(raw, htmlize::Context::General, text, stand_ins, (spelling, true));
+            true => segment.decoded(raw, |text, escaping| {
+                html::decode(raw, htmlize::Context::General, text, entities, (escaping, true));
             }),
             false => segment.text(raw),
         }
     }
 
-    fn stand_ins(&mut self) -> &mut StandIns {
-        &mut self.stand_ins
+    fn entities(&mut self) -> &mut EntityPlaceholders {
+        &mut self.entities
     }
 
-    fn spelling(&self) -> Spelling {
-        if self.is_xml { Spelling::xml() } else { Spelling::default() }
+    fn escaping(&self) -> Escaping {
+        if self.is_xml { Escaping::xml() } else { Escaping::default() }
     }
 }
 

@@ -5,7 +5,7 @@
 use super::encoding::at;
 use super::{FileError, Format};
 use crate::document::{Document, Piece};
-use crate::html::{StandIns, decode};
+use crate::html::{EntityPlaceholders, decode};
 use crate::message::special;
 use crate::segment::Segment;
 use htmlize::Context;
@@ -56,7 +56,7 @@ impl Element {
     }
 
     /// Whether an attribute has this value.
-    pub(super) fn says(&self, name: &str, value: &str) -> bool {
+    pub(super) fn attribute_is(&self, name: &str, value: &str) -> bool {
         self.attribute(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
     }
 
@@ -151,30 +151,30 @@ impl<'a> Xml<'a> {
 
     /// The item that ends the element that begins with `item`; `item` itself if the element has no
     /// content.
-    pub(super) fn end(&self, item: usize) -> usize {
+    pub(super) fn end_item(&self, item: usize) -> usize {
         self.ends[item]
     }
 
     /// The items inside an element.
-    pub(super) fn inside(&self, item: usize) -> Range<usize> {
-        (item + 1).min(self.end(item))..self.end(item)
+    pub(super) fn inner_items(&self, item: usize) -> Range<usize> {
+        (item + 1).min(self.end_item(item))..self.end_item(item)
     }
 
     /// The byte range of the content of an element.
     pub(super) fn content(&self, item: usize) -> Range<usize> {
-        let end = self.end(item);
+        let end = self.end_item(item);
         let start = self.items[item].range.end;
         if end == item { start..start } else { start..self.items[end].range.start }
     }
 
     /// A whole element as written in the file.
-    pub(super) fn whole(&self, item: usize) -> &'a str {
-        &self.text[self.items[item].range.start..self.items[self.end(item)].range.end]
+    pub(super) fn outer_xml(&self, item: usize) -> &'a str {
+        &self.text[self.items[item].range.start..self.items[self.end_item(item)].range.end]
     }
 
     /// The decoded text of an element without its tags.
     pub(super) fn words(&self, item: usize) -> String {
-        let texts = self.inside(item).filter(|inner| matches!(self.items[*inner].kind, Kind::Text));
+        let texts = self.inner_items(item).filter(|inner| matches!(self.items[*inner].kind, Kind::Text));
         htmlize::unescape(texts.map(|inner| self.raw(inner)).collect::<String>()).into_owned()
     }
 }
@@ -211,12 +211,12 @@ fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
 
 /// Decodes the text between tags.
 pub(super) struct XmlText {
-    pub(super) stand_ins: StandIns,
+    pub(super) entities: EntityPlaceholders,
 }
 
 impl XmlText {
     pub(super) fn new(text: &str) -> Self {
-        XmlText { stand_ins: StandIns::new(text) }
+        XmlText { entities: EntityPlaceholders::new(text) }
     }
 
     /// Adds text with entities and placeholders to a segment.
@@ -232,8 +232,8 @@ impl XmlText {
     }
 
     pub(super) fn add_plain(&mut self, raw: &str, segment: &mut Segment) {
-        segment.decoded(raw, |text, spelling| {
-            decode(raw, Context::General, text, &mut self.stand_ins, (spelling, true));
+        segment.decoded(raw, |text, escaping| {
+            decode(raw, Context::General, text, &mut self.entities, (escaping, true));
         });
     }
 }

@@ -39,7 +39,7 @@ fn units_that_the_memory_knows_are_not_translated() {
     let memory = Memory::new([pair("One dog. Two.", "Zwei Hunde."), pair("Three.", "Drei.")]);
     let text = b"  One dog. Two.\r\nThree. Four.\n";
     let mut document = FileDocument::open(Format::Text, text, &FileOptions::default()).unwrap();
-    assert_eq!(document.recall(&memory), 2);
+    assert_eq!(document.apply_memory(&memory), 2);
     assert_eq!(document.words(), " Three. Four.");
     assert_eq!(document.render(&identity(&document)).unwrap(), b"  Zwei Hunde.\r\nThree. Four.\n");
 }

@@ -39,7 +39,7 @@ fn document(text: &str, options: &FileOptions) -> Result<Document, FileError> {
     while item < xml.items.len() {
         if xml.element(item).is_some_and(|element| element.name == "tu") {
             reader.unit(item, source, target, &mut edits);
-            item = xml.end(item);
+            item = xml.end_item(item);
         }
         item += 1;
     }
@@ -55,14 +55,16 @@ struct TmxReader<'a> {
 impl TmxReader<'_> {
     /// The variants of a unit: language, `tuv` element and `seg` element.
     fn variants(&self, unit: usize) -> Vec<(String, usize, usize)> {
-        let inside =
-            self.xml.inside(unit).filter(|item| self.xml.element(*item).is_some_and(|e| e.name == "tuv"));
+        let inside = self
+            .xml
+            .inner_items(unit)
+            .filter(|item| self.xml.element(*item).is_some_and(|e| e.name == "tuv"));
         inside
             .filter_map(|variant| {
                 let element = self.xml.element(variant)?;
                 let language = element.attribute("xml:lang").or_else(|| element.attribute("lang"))?;
                 let is_segment = |item: &usize| self.xml.element(*item).is_some_and(|e| e.name == "seg");
-                Some((language.to_owned(), variant, self.xml.inside(variant).find(is_segment)?))
+                Some((language.to_owned(), variant, self.xml.inner_items(variant).find(is_segment)?))
             })
             .collect()
     }
@@ -80,17 +82,17 @@ impl TmxReader<'_> {
             return;
         };
         let existing = of(target).filter(|(other, _)| *other != variant);
-        let says = |segment: usize| &self.xml.text[self.xml.content(segment)];
-        if existing.is_some_and(|(_, existing)| self.only_empty && !says(existing).trim().is_empty()) {
+        let raw_content = |segment: usize| &self.xml.text[self.xml.content(segment)];
+        if existing.is_some_and(|(_, existing)| self.only_empty && !raw_content(existing).trim().is_empty()) {
             return;
         }
         let first = edits.document.sentences.len();
         let content = codes::content(self.xml, segment, &mut self.text, &mut edits.document);
         let sentences = first..edits.document.sentences.len();
         match existing {
-            Some((_, existing)) if self.xml.end(existing) != existing => {
-                let raw = says(existing);
-                let pieces = match raw == says(segment) {
+            Some((_, existing)) if self.xml.end_item(existing) != existing => {
+                let raw = raw_content(existing);
+                let pieces = match raw == raw_content(segment) {
                     true => vec![Piece::Either {
                         raw: vec![Piece::Keep(raw.to_owned())],
                         translated: content,
@@ -108,7 +110,8 @@ impl TmxReader<'_> {
             }
             None => {
                 let (last, end) = (variants.iter().map(|variant| variant.1).max().unwrap_or(variant), unit);
-                let place = self.xml.items[self.xml.end(last)].range.end.max(self.xml.items[end].range.end);
+                let place =
+                    self.xml.items[self.xml.end_item(last)].range.end.max(self.xml.items[end].range.end);
                 let before = &self.xml.text[..self.xml.items[last].range.start];
                 let indentation = &before[before.trim_end().len()..];
                 let target = crate::html::escape(target);
@@ -250,9 +253,9 @@ impl PairUnit {
     fn text(&mut self, text: &str) {
         if self.in_segment
             && self.codes == 0
-            && let Some((_, says)) = self.variants.last_mut()
+            && let Some((_, segment)) = self.variants.last_mut()
         {
-            says.push_str(text);
+            segment.push_str(text);
         }
     }
 
@@ -260,9 +263,9 @@ impl PairUnit {
         let place =
             |language: &str| best_match(self.variants.iter().map(|(found, _)| found.as_str()), language);
         let (source, target) = (place(&languages[0])?, place(&languages[1])?);
-        let says = |place: usize| self.variants[place].1.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = |place: usize| self.variants[place].1.split_whitespace().collect::<Vec<_>>().join(" ");
         (source != target)
-            .then(|| (says(source), says(target)))
+            .then(|| (text(source), text(target)))
             .filter(|(a, b)| !a.is_empty() && !b.is_empty())
     }
 }

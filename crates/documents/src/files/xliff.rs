@@ -31,12 +31,12 @@ fn document(text: &str, options: &FileOptions) -> Result<Document, FileError> {
             continue;
         };
         match element.name.as_str() {
-            _ if element.says("translate", "no") => item = xml.end(item),
+            _ if element.attribute_is("translate", "no") => item = xml.end_item(item),
             "xliff" if version == 2 => reader.language(item, "trgLang", &mut edits),
             "file" if version == 1 => reader.language(item, "target-language", &mut edits),
             "trans-unit" | "segment" => {
                 reader.unit(item, &mut edits);
-                item = xml.end(item);
+                item = xml.end_item(item);
             }
             _ => {}
         }
@@ -64,13 +64,13 @@ impl Reader<'_> {
 
     /// The child of an element with this name.
     fn child(&self, parent: usize, name: &str) -> Option<usize> {
-        let inside = self.xml.inside(parent);
-        let mut item = inside.start;
-        while item < inside.end {
+        let items = self.xml.inner_items(parent);
+        let mut item = items.start;
+        while item < items.end {
             if self.xml.element(item).is_some_and(|element| element.name == name) {
                 return Some(item);
             }
-            item = self.xml.end(item).max(item) + 1;
+            item = self.xml.end_item(item).max(item) + 1;
         }
         None
     }
@@ -80,9 +80,9 @@ impl Reader<'_> {
         let element = |item: usize| self.xml.element(item);
         let states = [element(unit), target.and_then(element)].into_iter().flatten();
         let done = states.into_iter().any(|element| {
-            element.says("approved", "yes")
-                || element.says("state", "final")
-                || element.says("state", "signed-off")
+            element.attribute_is("approved", "yes")
+                || element.attribute_is("state", "final")
+                || element.attribute_is("state", "signed-off")
         });
         let empty = target.is_none_or(|target| self.xml.text[self.xml.content(target)].trim().is_empty());
         empty || !(done || self.options.only_empty)
@@ -103,11 +103,11 @@ impl Reader<'_> {
         let tag_range = self.xml.items[unit].range.clone();
         let place = match target {
             Some(target) => {
-                self.xml.items[target].range.start..self.xml.items[self.xml.end(target)].range.end
+                self.xml.items[target].range.start..self.xml.items[self.xml.end_item(target)].range.end
             }
             None => {
                 let last = self.child(unit, "seg-source").unwrap_or(source);
-                let end = self.xml.items[self.xml.end(last)].range.end;
+                let end = self.xml.items[self.xml.end_item(last)].range.end;
                 end..end
             }
         };
@@ -146,7 +146,7 @@ impl Reader<'_> {
                 let end = format!("</{}>", name.unwrap_or("target"));
                 match self.xml.items[target].kind {
                     Kind::Empty(_) => (raw.trim_end_matches("/>").trim_end().to_owned() + ">", end),
-                    _ => (raw.to_owned(), self.xml.raw(self.xml.end(target)).to_owned()),
+                    _ => (raw.to_owned(), self.xml.raw(self.xml.end_item(target)).to_owned()),
                 }
             }
             None => {

@@ -51,12 +51,12 @@ fn places(text: &str) -> Result<Vec<Place>, FileError> {
             Event::Alias(_) => {
                 value_begins(&mut levels);
             }
-            Event::Scalar(says, style, _, tag) => {
+            Event::Scalar(value, style, _, tag) => {
                 let is_key = value_begins(&mut levels);
                 let is_text = tag.is_none_or(|tag| tag.suffix == "str");
                 let in_flow = flow.contains(&true);
-                if !is_key && is_text && !(style == ScalarStyle::Plain && is_other(&says)) {
-                    places.extend(place(text, range, &says, style, in_flow)?);
+                if !is_key && is_text && !(style == ScalarStyle::Plain && is_other(&value)) {
+                    places.extend(place(text, range, &value, style, in_flow)?);
                 }
             }
             _ => {}
@@ -74,8 +74,8 @@ fn value_begins(levels: &mut [Level]) -> bool {
 }
 
 /// Whether a plain scalar is not a string: a number, a date, a boolean or null.
-fn is_other(says: &str) -> bool {
-    let word = says.to_ascii_lowercase();
+fn is_other(value: &str) -> bool {
+    let word = value.to_ascii_lowercase();
     let words =
         ["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "-.inf"];
     let number = |c: char| {
@@ -90,7 +90,7 @@ fn is_other(says: &str) -> bool {
 fn place(
     text: &str,
     range: Range<usize>,
-    says: &str,
+    value: &str,
     style: ScalarStyle,
     in_flow: bool,
 ) -> Result<Option<Place>, FileError> {
@@ -102,7 +102,7 @@ fn place(
     let length = match style {
         ScalarStyle::Plain => {
             let raw = text.get(start..range.end).unwrap_or_default().trim_end();
-            raw.split_whitespace().eq(says.split_whitespace()).then_some(raw.len())
+            raw.split_whitespace().eq(value.split_whitespace()).then_some(raw.len())
         }
         ScalarStyle::SingleQuoted => quoted_length(rest, '\''),
         ScalarStyle::DoubleQuoted => quoted_length(rest, '"'),
@@ -113,7 +113,7 @@ fn place(
         return Err(at(Format::Yaml, text, range.start, problem));
     };
     let range = start..start + length;
-    let source = says.to_owned();
+    let source = value.to_owned();
     let place = |range: Range<usize>, encode: Box<dyn Fn(&str) -> String + Send + Sync>| Place {
         range,
         source,
@@ -282,13 +282,13 @@ mod tests {
             assert_eq!(capital(text), wanted);
         }
         // A translation that would be read as another type.
-        let said = |text: &str, says: &'static str| {
-            let same = |_: &crate::Sentence| crate::Translation::same(says);
+        let written = |text: &str, translation: &'static str| {
+            let same = |_: &crate::Sentence| crate::Translation::same(translation);
             translated(Format::Yaml, text, &FileOptions::default(), same)
         };
-        assert_eq!(said("a: nay\n", "No"), "a: \"No\"\n");
-        assert_eq!(said("a: x\n", "b: c"), "a: \"b: c\"\n");
-        assert_eq!(said("a: [x]\n", "b, c"), "a: [\"b, c\"]\n");
+        assert_eq!(written("a: nay\n", "No"), "a: \"No\"\n");
+        assert_eq!(written("a: x\n", "b: c"), "a: \"b: c\"\n");
+        assert_eq!(written("a: [x]\n", "b, c"), "a: [\"b, c\"]\n");
     }
 
     #[test]

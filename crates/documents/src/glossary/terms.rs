@@ -141,13 +141,13 @@ pub(crate) fn report(terms: &[Term], text: &str) -> TermReport {
 pub(crate) const CANDIDATES: usize = 4;
 
 /// The options of the second search: the full vocabulary and no sampling.
-pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
+pub(crate) fn constrained_options(options: &SearchOptions) -> SearchOptions {
     SearchOptions { shortlist: None, sampling: None, beam: options.beam.max(CANDIDATES), ..options.clone() }
 }
 
 /// How much lower the mean log-probability per token may be in a translation with the terms than in
 /// the one without; below that, the translation is considered degenerate.
-const LEAST_LIKELY: f32 = 1.5;
+const MAX_LOGPROB_DROP: f32 = 1.5;
 
 fn mean(scores: &[f32]) -> f32 {
     scores.iter().sum::<f32>() / scores.len().max(1) as f32
@@ -187,26 +187,26 @@ fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
 ///
 /// A term should replace another word. If it does, the scores of its own tokens do not count. If it
 /// was merely added to the first translation, they do, because the model found no place for it.
-pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
+pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, constrained: Line, nbest: usize) -> Line {
     let best = plain.best().text;
     let fault = guard::fault(source, &best);
     let (likelihood, free) = (mean(&plain.best().token_scores), mean_free_score(&plain.best(), terms));
     let replaces = |candidate: &Candidate| !has_all_words(&candidate.text, &best);
-    let sound = |candidate: &Candidate| {
+    let is_acceptable = |candidate: &Candidate| {
         let repeats = |term: &Term| term.count(&candidate.text) > term.times.max(term.count(&best));
         let likely = match replaces(candidate) {
-            true => mean_free_score(candidate, terms) >= free - LEAST_LIKELY,
-            false => mean(&candidate.token_scores) >= likelihood - LEAST_LIKELY,
+            true => mean_free_score(candidate, terms) >= free - MAX_LOGPROB_DROP,
+            false => mean(&candidate.token_scores) >= likelihood - MAX_LOGPROB_DROP,
         };
         likely && !terms.iter().any(repeats) && guard::fault(source, &candidate.text) <= fault
     };
     let lacks = |candidate: &Candidate| missing(terms, &candidate.text).count();
     let before = missing(terms, &best).count();
-    let mut better: Vec<(usize, Candidate)> = forced
+    let mut better: Vec<(usize, Candidate)> = constrained
         .candidates
         .into_iter()
         .map(|candidate| (lacks(&candidate), candidate))
-        .filter(|(lacks, candidate)| *lacks < before && sound(candidate))
+        .filter(|(lacks, candidate)| *lacks < before && is_acceptable(candidate))
         .collect();
     // The sort is stable, so equal candidates stay in score order.
     better.sort_by_key(|(lacks, candidate)| (*lacks, !replaces(candidate)));
@@ -273,8 +273,8 @@ mod tests {
         let terms = of(&[("file", "ficheiro"), ("folder", "pasta")], "The file in the folder");
         let plain = || line(&["O arquivo na pasta", "O arquivo na diretoria"]);
         let source = "The file in the folder";
-        let merged = |forced: &[&str], nbest| {
-            let line = merge(source, &terms, plain(), line(forced), nbest);
+        let merged = |constrained: &[&str], nbest| {
+            let line = merge(source, &terms, plain(), line(constrained), nbest);
             line.candidates.into_iter().map(|c| c.text).collect::<Vec<_>>()
         };
         let good = "O ficheiro na pasta";
@@ -292,8 +292,8 @@ mod tests {
     #[test]
     fn a_term_in_the_place_of_a_word_comes_before_one_beside_it() {
         let terms = of(&[("cat", "matou")], "The cat sleeps.");
-        let merged = |forced: &[&str]| {
-            merge("The cat sleeps.", &terms, line(&["Le chat dort."]), line(forced), 1).best().text
+        let merged = |constrained: &[&str]| {
+            merge("The cat sleeps.", &terms, line(&["Le chat dort."]), line(constrained), 1).best().text
         };
         assert_eq!(merged(&["Le chat dort matou.", "Le matou dort."]), "Le matou dort.");
         // Better than a translation without it, if the model finds it likely.
@@ -311,7 +311,8 @@ mod tests {
             Line { candidates: vec![candidate], parts: 1, ..Line::default() }
         };
         let plain = || with_scores(&["▁Le", "▁chat", "▁dort", "."], &[-0.1; 5]);
-        let merged = |forced: Line| merge("The cat sleeps.", &terms, plain(), forced, 1).best().text;
+        let merged =
+            |constrained: Line| merge("The cat sleeps.", &terms, plain(), constrained, 1).best().text;
         let pieces = ["▁Le", "▁mat", "ou", "▁dort", "."];
         assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -1.0, -0.1, -0.1])), "Le matou dort.");
         assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -9.0, -3.0, -0.1])), "Le chat dort.");

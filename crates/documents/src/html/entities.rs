@@ -1,7 +1,7 @@
 //! Character references such as `&amp;`, as the HTML standard defines them.
 
 use crate::protect::is_private_use;
-use crate::segment::Spelling;
+use crate::segment::Escaping;
 use htmlize::{Context, ENTITIES};
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// translation and are then written as the entities again. None of them occurs in the document
 /// itself.
 #[derive(Debug, Default)]
-pub(crate) struct StandIns {
+pub(crate) struct EntityPlaceholders {
     /// Private-use characters that occur in the document.
     reserved: HashSet<char>,
     taken: HashMap<String, char>,
@@ -17,15 +17,15 @@ pub(crate) struct StandIns {
     last: Option<char>,
 }
 
-impl StandIns {
-    /// Stand-ins that do not occur in this document.
+impl EntityPlaceholders {
+    /// Placeholders that do not occur in this document.
     pub(crate) fn new(html: &str) -> Self {
         let reserved = html.chars().filter(|c| is_private_use(*c)).collect();
-        StandIns { reserved, ..StandIns::default() }
+        EntityPlaceholders { reserved, ..EntityPlaceholders::default() }
     }
 
-    /// The stand-in of an entity; `None` if no character is left.
-    fn of(&mut self, entity: &str) -> Option<char> {
+    /// The placeholder of an entity; `None` if no character is left.
+    fn placeholder(&mut self, entity: &str) -> Option<char> {
         if let Some(&c) = self.taken.get(entity) {
             return Some(c);
         }
@@ -39,13 +39,13 @@ impl StandIns {
 }
 
 /// Appends the text with its entities decoded, and records their spelling: of `all` entities, or
-/// only of those with stand-ins.
+/// only of those with placeholders.
 pub(crate) fn decode(
     raw: &str,
     context: Context,
     text: &mut String,
-    stand_ins: &mut StandIns,
-    (spelling, all): (&mut Spelling, bool),
+    entities: &mut EntityPlaceholders,
+    (escaping, all): (&mut Escaping, bool),
 ) {
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
@@ -58,11 +58,11 @@ pub(crate) fn decode(
         };
         // Without its semicolon, an entity could absorb the text that follows it.
         let whole = || format!("{};", entity.trim_end_matches(';'));
-        match c.or_else(|| stand_ins.of(&whole())) {
+        match c.or_else(|| entities.placeholder(&whole())) {
             Some(c) => {
                 text.push(c);
                 if (all && !c.is_ascii_alphanumeric()) || is_private_use(c) {
-                    spelling.learn(c, whole);
+                    escaping.record(c, whole);
                 }
             }
             None => text.push_str(entity),
@@ -116,7 +116,7 @@ fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char
 }
 
 /// The only character of a text, if it survives translation unambiguously: control characters would
-/// separate words, and a private-use character could be mistaken for a stand-in.
+/// separate words, and a private-use character could be mistaken for a placeholder.
 fn single(text: &str) -> Option<char> {
     let mut characters = text.chars();
     let c = characters.next().filter(|_| characters.next().is_none())?;

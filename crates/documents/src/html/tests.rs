@@ -36,7 +36,7 @@ fn unchanged(html: &str) -> String {
         })
         .collect();
     assert_eq!(document.render(html, &translation).text, html);
-    document.render_anew(html, &translation).text
+    document.render_normalised(html, &translation).text
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn private_characters_come_back_as_themselves() {
     ] {
         assert_eq!(unchanged(html), html);
     }
-    // The stand-ins of one paragraph do not appear in another.
+    // The placeholders of one paragraph do not appear in another.
     let html = "<p>One &foo; dog</p><p>Two \u{e000} dogs &bar; run</p>";
     assert_eq!(unchanged(html), html);
 }
@@ -249,10 +249,10 @@ fn attributes_that_people_read_are_translated() {
     let html = "<img alt=\"One dog. Two cats.\">";
     assert_eq!(backwards(html), "<img alt=\"DOG ONE. CATS TWO.\">");
     // A translation that contains quotation marks.
-    let said = Translation(vec![Word::new("le \"chien\" <d'or>", Some(0))]);
-    let rendered = document("<img alt='dog'>").render("", std::slice::from_ref(&said)).text;
+    let translation = Translation(vec![Word::new("le \"chien\" <d'or>", Some(0))]);
+    let rendered = document("<img alt='dog'>").render("", std::slice::from_ref(&translation)).text;
     assert_eq!(rendered, "<img alt='le \"chien\" &lt;d&#39;or&gt;'>");
-    let rendered = document("<img alt=dog>").render("", &[said]).text;
+    let rendered = document("<img alt=dog>").render("", &[translation]).text;
     assert_eq!(rendered, "<img alt=\"le &quot;chien&quot; &lt;d'or&gt;\">");
 }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::Document;
 
-/// A line with one candidate, which `says` makes from the text, aligned word by word.
-fn line(text: &str, says: impl Fn(&str) -> String) -> Line {
+/// A line with one candidate, which `translate` makes from the text, aligned word by word.
+fn line(text: &str, translate: impl Fn(&str) -> String) -> Line {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let said = says(text);
-    let count = said.split(' ').count();
+    let translation = translate(text);
+    let count = translation.split(' ').count();
     let candidate = Candidate {
-        text: said,
+        text: translation,
         score: -1.0,
         tokens: Vec::new(),
         token_scores: vec![-0.5; 3],
@@ -28,14 +28,14 @@ fn run(
     text: &str,
     stages: usize,
     options: JobOptions,
-    says: impl Fn(&Query, usize) -> String,
+    translate: impl Fn(&Query, usize) -> String,
 ) -> (String, Vec<Outcome>, Vec<Round>) {
     let document = Document::plain(text);
     let mut job = job(&document, stages, options);
     let mut rounds = Vec::new();
     let answer = |round: &Round| -> Result<Vec<Line>> {
         rounds.push(round.clone());
-        Ok(round.queries.iter().map(|query| line(&query.text, |_| says(query, round.stage))).collect())
+        Ok(round.queries.iter().map(|query| line(&query.text, |_| translate(query, round.stage))).collect())
     };
     job.run(answer).unwrap();
     let outcomes = job.finish(&document.sentences);
@@ -45,11 +45,11 @@ fn run(
 
 #[test]
 fn sentences_go_through_all_models() {
-    let says = |query: &Query, stage: usize| match stage {
+    let translate = |query: &Query, stage: usize| match stage {
         0 => query.text.to_uppercase(),
         _ => query.text.replace('O', "0"),
     };
-    let (text, outcomes, rounds) = run("One dog. Two dogs {n}!", 2, JobOptions::default(), says);
+    let (text, outcomes, rounds) = run("One dog. Two dogs {n}!", 2, JobOptions::default(), translate);
     assert_eq!(text, "0NE D0G. TW0 D0GS {n}!");
     assert_eq!(rounds.iter().map(|round| round.stage).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(rounds[1].queries[0].text, "ONE DOG.");
@@ -133,12 +133,12 @@ fn with_glossary(pairs: &[(&str, &str)]) -> JobOptions {
 
 #[test]
 fn a_sentence_that_lacks_a_term_is_searched_for_it() {
-    let says = |query: &Query, _: usize| match query.phrases.is_empty() {
+    let translate = |query: &Query, _: usize| match query.phrases.is_empty() {
         true => query.text.to_uppercase(),
         false => format!("{} {}", query.text.to_uppercase(), query.phrases[0].spellings[0]),
     };
     let options = with_glossary(&[("dog", "Hund"), ("two", "TWO")]);
-    let (text, outcomes, rounds) = run("One dog {n}. Two cats. Three.", 1, options.clone(), says);
+    let (text, outcomes, rounds) = run("One dog {n}. Two cats. Three.", 1, options.clone(), translate);
     assert_eq!(text, "ONE DOG {n}. Hund TWO CATS. THREE.");
     assert_eq!(rounds.len(), 2);
     assert_eq!(rounds[1].numbers, [0]);

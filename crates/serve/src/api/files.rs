@@ -247,7 +247,7 @@ async fn translated(
             shared.metrics.characters.add(characters);
             let routed = route(&shared, &words, &source, &target)?;
             let memory = shared.memory(&routed.route).filter(|_| !without_memory);
-            let known = memory.map_or(0, |memory| document.recall(&memory));
+            let known = memory.map_or(0, |memory| document.apply_memory(&memory));
             Ok((document, routed, known))
         })
         .await?;

@@ -161,7 +161,7 @@ async fn tell(
     told: &mut String,
     events: &mut Events,
 ) -> Result<(), Stop> {
-    let known: Vec<Option<String>> = (0..document.sentences.len()).map(|i| job.remembered(i)).collect();
+    let known: Vec<Option<String>> = (0..document.sentences.len()).map(|i| job.memory_match(i)).collect();
     let mut parts: Vec<Vec<String>> = vec![Vec::new(); document.sentences.len()];
     let mut grown = 0;
     loop {
@@ -176,7 +176,7 @@ async fn tell(
         }
         grown = 0;
         let said = |i: usize| known[i].clone().or_else(|| (!parts[i].is_empty()).then(|| parts[i].join(" ")));
-        let text = document.so_far(said);
+        let text = document.render_partial(said);
         if text != *told {
             events.send(&Event::Text { text: &text, done: false }).await?;
             *told = text;

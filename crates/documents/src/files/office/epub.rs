@@ -151,12 +151,12 @@ fn refuse_encrypted(file: &mut OfficeFile, parts: &[(String, &str)]) -> Result<(
 fn add_package(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
     for item in 0..part.xml.items.len() {
         if part.xml.begins(item, Namespace::DublinCore, "title") {
-            part.add_plain(units, part.xml.inside(item));
+            part.add_plain(units, part.xml.inner_range(item));
         }
         if part.xml.begins(item, Namespace::DublinCore, "language")
             && let Some(language) = language
         {
-            part.set(part.xml.inside(item), language);
+            part.set(part.xml.inner_range(item), language);
         }
     }
 }
@@ -165,7 +165,7 @@ fn add_package(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
 fn add_contents(part: &mut Part, units: &mut Vec<Unit>) {
     for item in 0..part.xml.items.len() {
         if part.xml.begins(item, Namespace::Ncx, "text") {
-            part.add_plain(units, part.xml.inside(item));
+            part.add_plain(units, part.xml.inner_range(item));
         }
     }
 }
@@ -274,18 +274,18 @@ fn add_page(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
             }
         }
     }
-    let mut stand_ins = part.stand_ins();
+    let mut entities = part.entities();
     let mut item = 0;
     while item < count {
         match (part.xml.items[item].kind, classes[item]) {
-            (XmlKind::Open, Class::Hidden) => item = part.xml.last(item) + 1,
+            (XmlKind::Open, Class::Hidden) => item = part.xml.end_item(item) + 1,
             (XmlKind::Text | XmlKind::CData, _) => {
-                item = add_line(part, units, item, &classes, &fixed, &mut stand_ins)
+                item = add_line(part, units, item, &classes, &fixed, &mut entities)
             }
             (XmlKind::Open | XmlKind::Empty, class)
                 if class != Class::Block && class != Class::Hidden && !fixed[item] =>
             {
-                item = add_line(part, units, item, &classes, &fixed, &mut stand_ins);
+                item = add_line(part, units, item, &classes, &fixed, &mut entities);
             }
             (XmlKind::Open | XmlKind::Empty, _) => {
                 add_attributes(part, units, item);
@@ -304,15 +304,15 @@ fn add_line(
     first: usize,
     classes: &[Class],
     fixed: &[bool],
-    stand_ins: &mut crate::html::StandIns,
+    entities: &mut crate::html::EntityPlaceholders,
 ) -> usize {
-    let mut builder = Builder::new(stand_ins, part.language.as_deref());
+    let mut builder = Builder::new(entities, part.language.as_deref());
     let mut shown = Vec::new();
     let mut depth = 0;
     let mut item = first;
     while item < part.xml.items.len() {
         let xml = &part.xml;
-        let point = Kind::Point { range: xml.whole(item) };
+        let point = Kind::Point { range: xml.outer_range(item) };
         match (xml.items[item].kind, classes[item]) {
             (XmlKind::Text, _) => builder.text(xml.raw(item)),
             (XmlKind::CData, _) => builder.text(&escape(cdata(xml.raw(item)))),
@@ -325,8 +325,8 @@ fn add_line(
             (_, Class::Block | Class::Hidden) => break,
             (XmlKind::Open, Class::Inline) if fixed[item] => break,
             (XmlKind::Open, Class::Inline) => {
-                let (whole, inside) = (xml.whole(item), xml.inside(item));
-                builder.open(Kind::Element { open: whole.start..inside.start, close: inside.end..whole.end });
+                let (outer, inner) = (xml.outer_range(item), xml.inner_range(item));
+                builder.open(Kind::Element { open: outer.start..inner.start, close: inner.end..outer.end });
                 shown.push(item);
                 depth += 1;
             }
@@ -337,7 +337,7 @@ fn add_line(
                     _ => builder.point(point),
                 }
                 shown.push(item);
-                item = xml.last(item);
+                item = xml.end_item(item);
             }
         }
         item += 1;

@@ -6,8 +6,8 @@
 use super::xml::{attribute_range, qualified};
 use crate::Document;
 use crate::document::Piece;
-use crate::html::{StandIns, decode};
-use crate::segment::{DEPTH, Segment, Spelling, TAGS};
+use crate::html::{EntityPlaceholders, decode};
+use crate::segment::{DEPTH, Escaping, Segment, TAGS};
 use htmlize::Context;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -50,7 +50,7 @@ struct Open {
 pub(super) struct Builder<'a> {
     document: Document,
     segment: Segment,
-    stand_ins: &'a mut StandIns,
+    entities: &'a mut EntityPlaceholders,
     tags: Vec<Tag>,
     open: Vec<Open>,
     /// The number of tags since the last break.
@@ -63,11 +63,11 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// A builder for text in the language with this code.
-    pub(super) fn new(stand_ins: &'a mut StandIns, language: Option<&str>) -> Self {
+    pub(super) fn new(entities: &'a mut EntityPlaceholders, language: Option<&str>) -> Self {
         Builder {
             document: Document::in_language(language),
-            segment: Segment::new(Spelling::xml()),
-            stand_ins,
+            segment: Segment::new(Escaping::xml()),
+            entities,
             tags: Vec::new(),
             open: Vec::new(),
             count: 0,
@@ -86,9 +86,9 @@ impl<'a> Builder<'a> {
             self.tags[number].leading = raw.starts_with(char::is_whitespace);
         }
         self.after_space = raw.ends_with(char::is_whitespace);
-        let stand_ins = &mut *self.stand_ins;
-        self.segment.decoded(raw, |text, spelling| {
-            decode(raw, Context::General, text, stand_ins, (spelling, true));
+        let entities = &mut *self.entities;
+        self.segment.decoded(raw, |text, escaping| {
+            decode(raw, Context::General, text, entities, (escaping, true));
         });
     }
 
@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
         self.after_space = false;
         let raw = format!("<{}/>", self.number(kind));
         let mut text = String::new();
-        decode(shown, Context::General, &mut text, self.stand_ins, (&mut self.segment.spelling, false));
+        decode(shown, Context::General, &mut text, self.entities, (&mut self.segment.escaping, false));
         self.segment.opaque(vec![Piece::Keep(raw)], &text);
     }
 
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         self.count = 0;
         self.fresh.clear();
         self.after_space = false;
-        let segment = std::mem::replace(&mut self.segment, Segment::new(Spelling::xml()));
+        let segment = std::mem::replace(&mut self.segment, Segment::new(Escaping::xml()));
         let pieces = segment.finish(&mut self.document);
         self.document.add(pieces);
     }

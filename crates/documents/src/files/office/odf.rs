@@ -76,7 +76,7 @@ fn translates(xml: &Xml, item: usize, here: bool) -> Option<bool> {
 
 /// Adds each paragraph of a part as a unit; if `styles` is set, only those of headers and footers.
 fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
-    let mut stand_ins = part.stand_ins();
+    let mut entities = part.entities();
     // For each open element that determines it: its end, and whether its paragraphs are translated.
     let mut around: Vec<(usize, bool)> = Vec::new();
     for item in 0..part.xml.items.len() {
@@ -85,10 +85,10 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
             continue;
         }
         let here = around.last().map_or(!styles, |(_, translated)| *translated);
-        if let Some(says) = translates(&part.xml, item, here) {
+        if let Some(translated) = translates(&part.xml, item, here) {
             // Everything inside an untranslated element is untranslated, too.
             let kept = around.iter().any(|(_, translated)| !translated);
-            around.push((part.xml.last(item), says && !kept));
+            around.push((part.xml.end_item(item), translated && !kept));
             continue;
         }
         let is_paragraph = matches!(
@@ -96,9 +96,9 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
             (Namespace::Text, "p" | "h") | (Namespace::Presentation, "footer-decl" | "header-decl")
         );
         if here && is_paragraph {
-            let mut builder = Builder::new(&mut stand_ins, part.language.as_deref());
+            let mut builder = Builder::new(&mut entities, part.language.as_deref());
             add_content(&part.xml, item, &mut builder);
-            part.add_inline(units, part.xml.inside(item), builder, None);
+            part.add_inline(units, part.xml.inner_range(item), builder, None);
         }
     }
 }
@@ -106,35 +106,33 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
 /// Adds the content of an element.
 fn add_content(xml: &Xml, item: usize, builder: &mut Builder<'_>) {
     for child in xml.children(item) {
-        let whole = xml.whole(child);
+        let outer = xml.outer_range(child);
         let raw = xml.raw(child);
         match xml.items[child].kind {
             XmlKind::Text => builder.text(raw),
             XmlKind::CData => builder.text(&escape(cdata(raw))),
             XmlKind::Open | XmlKind::Empty => match xml.name(child) {
                 (Namespace::Text, "span" | "a" | "meta") if xml.items[child].kind == XmlKind::Open => {
-                    let inside = xml.inside(child);
-                    builder.open(Kind::Element {
-                        open: whole.start..inside.start,
-                        close: inside.end..whole.end,
-                    });
+                    let inner = xml.inner_range(child);
+                    builder
+                        .open(Kind::Element { open: outer.start..inner.start, close: inner.end..outer.end });
                     add_content(xml, child, builder);
                     builder.close();
                 }
-                (Namespace::Text, "tab" | "line-break") => builder.separator(Kind::Point { range: whole }),
+                (Namespace::Text, "tab" | "line-break") => builder.separator(Kind::Point { range: outer }),
                 // A field shows its text. Elements that contain paragraphs are not part of this
                 // paragraph.
                 (Namespace::Text, name) if name != "note" && !has_paragraphs(xml, child) => {
-                    builder.opaque(Kind::Point { range: whole }, &escape(&xml.content(child)));
+                    builder.opaque(Kind::Point { range: outer }, &escape(&xml.content(child)));
                 }
-                _ => builder.point(Kind::Point { range: whole }),
+                _ => builder.point(Kind::Point { range: outer }),
             },
-            _ => builder.point(Kind::Point { range: whole }),
+            _ => builder.point(Kind::Point { range: outer }),
         }
     }
 }
 
 fn has_paragraphs(xml: &Xml, item: usize) -> bool {
-    (item..xml.last(item))
+    (item..xml.end_item(item))
         .any(|inner| xml.begins(inner, Namespace::Text, "p") || xml.begins(inner, Namespace::Text, "h"))
 }

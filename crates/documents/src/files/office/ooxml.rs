@@ -117,7 +117,7 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, dialect: Dialect, colu
         Dialect::Drawing => &[(Namespace::Drawing, "p")],
         Dialect::Sheet => &[(Namespace::Sheet, "si"), (Namespace::Sheet, "is")],
     };
-    let mut stand_ins = part.stand_ins();
+    let mut entities = part.entities();
     for item in 0..part.xml.items.len() {
         if !names.iter().any(|(namespace, name)| part.xml.begins(item, *namespace, name)) {
             continue;
@@ -125,7 +125,7 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, dialect: Dialect, colu
         if dialect == Dialect::Sheet && columns.contains(&cell_text(&part.xml, item)) {
             continue;
         }
-        let mut builder = Builder::new(&mut stand_ins, part.language.as_deref());
+        let mut builder = Builder::new(&mut entities, part.language.as_deref());
         if let Some((range, runs)) = paragraph(&part.xml, item, dialect, &mut builder) {
             part.add_inline(units, range, builder, Some(runs));
         }

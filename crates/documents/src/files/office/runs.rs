@@ -51,7 +51,7 @@ pub(super) fn paragraph(
         !matches!(name, "pPr" | "endParaRPr")
     };
     let content: Vec<usize> = xml.children(item).filter(is_content).collect();
-    let range = xml.whole(*content.first()?).start..xml.whole(*content.last()?).end;
+    let range = xml.outer_range(*content.first()?).start..xml.outer_range(*content.last()?).end;
     let mut walker = Walker { xml, dialect, builder };
     let properties = walker.most(&content);
     walker.walk(&content, &properties);
@@ -81,7 +81,7 @@ impl Walker<'_, '_, '_> {
     /// The properties of a run, as written in the part.
     fn properties(&self, run: usize) -> String {
         let found = self.xml.child(run, self.dialect.namespace(), "rPr");
-        found.map_or(String::new(), |item| self.xml.text[self.xml.whole(item)].to_owned())
+        found.map_or(String::new(), |item| self.xml.text[self.xml.outer_range(item)].to_owned())
     }
 
     /// The properties that cover most characters of the runs.
@@ -90,7 +90,7 @@ impl Walker<'_, '_, '_> {
         for (place, &run) in items.iter().enumerate().filter(|(_, run)| self.is(**run, "r")) {
             let properties = self.properties(run);
             let texts = self.xml.children(run).filter(|&child| self.is(child, "t"));
-            let length: usize = texts.map(|text| self.xml.inside(text).len()).sum();
+            let length: usize = texts.map(|text| self.xml.inner_range(text).len()).sum();
             let entry = counts.entry(essential(&properties)).or_insert((0, usize::MAX - place, properties));
             entry.0 += length;
         }
@@ -143,7 +143,7 @@ impl Walker<'_, '_, '_> {
                 (Dialect::Sheet, "t") => return self.add_text(item),
                 (Dialect::Drawing, "br") => {
                     self.end_run();
-                    return self.builder.separator(Kind::Point { range: self.xml.whole(item) });
+                    return self.builder.separator(Kind::Point { range: self.xml.outer_range(item) });
                 }
                 (Dialect::Drawing, "fld") => return self.add_opaque(item),
                 (Dialect::Word, "fldSimple") => {
@@ -168,14 +168,14 @@ impl Walker<'_, '_, '_> {
         }
         let blank = self.xml.characters(item).is_some_and(|text| text.trim().is_empty());
         if !blank && self.dialect != Dialect::Sheet {
-            self.builder.point(Kind::Point { range: self.xml.whole(item) });
+            self.builder.point(Kind::Point { range: self.xml.outer_range(item) });
         }
     }
 
     /// Adds content that is shown but not translated.
     fn add_opaque(&mut self, item: usize) {
         let shown = escape(&self.xml.content(item));
-        self.builder.opaque(Kind::Point { range: self.xml.whole(item) }, &shown);
+        self.builder.opaque(Kind::Point { range: self.xml.outer_range(item) }, &shown);
     }
 
     /// Adds a content control; controls that offer a choice are not translated.
@@ -192,17 +192,17 @@ impl Walker<'_, '_, '_> {
 
     /// Adds an element around runs, which are the children of `content`.
     fn add_container(&mut self, item: usize, content: usize) {
-        let (whole, inside) = (self.xml.whole(item), self.xml.inside(content));
+        let (outer, inner) = (self.xml.outer_range(item), self.xml.inner_range(content));
         let items: Vec<usize> = self.xml.children(content).collect();
         let properties = self.most(&items);
         self.end_run();
         let kind = Kind::Container {
-            open: whole.start..inside.start,
-            close: inside.end..whole.end,
+            open: outer.start..inner.start,
+            close: inner.end..outer.end,
             properties: properties.clone(),
         };
         if items.is_empty() {
-            return self.builder.point(Kind::Point { range: whole });
+            return self.builder.point(Kind::Point { range: outer });
         }
         self.builder.open(kind);
         self.walk(&items, &properties);
@@ -215,7 +215,7 @@ impl Walker<'_, '_, '_> {
         let texts: String = children
             .iter()
             .filter(|&&child| self.is(child, "t"))
-            .map(|&child| &self.xml.text[self.xml.inside(child)])
+            .map(|&child| &self.xml.text[self.xml.inner_range(child)])
             .collect();
         // A visible gap, as in a form.
         if texts.chars().count() > 1
@@ -223,12 +223,13 @@ impl Walker<'_, '_, '_> {
             && essential(&properties) != essential(base)
         {
             self.end_run();
-            return self.builder.separator(Kind::Point { range: self.xml.whole(run) });
+            return self.builder.separator(Kind::Point { range: self.xml.outer_range(run) });
         }
         for child in children {
             let (namespace, name) = self.xml.name(child);
             let ours = namespace == self.dialect.namespace();
-            let point = || Kind::RunPoint { properties: properties.clone(), range: self.xml.whole(child) };
+            let point =
+                || Kind::RunPoint { properties: properties.clone(), range: self.xml.outer_range(child) };
             match name {
                 "rPr" | "lastRenderedPageBreak" if ours => {}
                 "t" if ours => {
@@ -326,14 +327,14 @@ impl Walker<'_, '_, '_> {
     /// Adds a field, and returns the index after it. The text of a link is translated; the result
     /// of any other field is not.
     fn add_field(&mut self, items: &[usize], place: usize, field: &Field) -> usize {
-        let (first, last) = (self.xml.whole(items[place]), self.xml.whole(items[field.end]));
+        let (first, last) = (self.xml.outer_range(items[place]), self.xml.outer_range(items[field.end]));
         let result = field.separate.map(|separate| &items[separate + 1..field.end]);
         match (result, field.separate) {
             (Some(result), Some(separate)) if is_link(&field.instruction) && !result.is_empty() => {
                 self.end_run();
                 let properties = self.most(result);
                 self.builder.open(Kind::Container {
-                    open: first.start..self.xml.whole(items[separate]).end,
+                    open: first.start..self.xml.outer_range(items[separate]).end,
                     close: last,
                     properties: properties.clone(),
                 });
@@ -351,7 +352,7 @@ impl Walker<'_, '_, '_> {
 
     /// The visible text of an item, without field instructions.
     fn shown(&self, item: usize) -> String {
-        let texts = (item..=self.xml.last(item)).filter(|&inner| self.is(inner, "t"));
+        let texts = (item..=self.xml.end_item(item)).filter(|&inner| self.is(inner, "t"));
         texts.map(|text| self.xml.content(text)).collect()
     }
 }

@@ -14,11 +14,11 @@ fn part(bytes: &[u8], name: &str) -> String {
     text
 }
 
-/// A translated package. Rendering anew must give the same parts.
+/// A translated package. Rendering without the source spelling must give the same parts.
 fn translated(format: Format, bytes: &[u8], translate: impl Fn(&Sentence) -> Translation) -> Vec<u8> {
-    let (written, anew) = both(format, bytes, translate);
+    let (written, normalised) = both(format, bytes, translate);
     for part in document_parts(&written) {
-        assert_eq!(super::tests::part(&written, &part), super::tests::part(&anew, &part), "{part}");
+        assert_eq!(super::tests::part(&written, &part), super::tests::part(&normalised, &part), "{part}");
     }
     written
 }
@@ -35,7 +35,7 @@ fn both(format: Format, bytes: &[u8], translate: impl Fn(&Sentence) -> Translati
             translation
         })
         .collect();
-    (document.render(&translations).unwrap(), document.render_anew(&translations).unwrap())
+    (document.render(&translations).unwrap(), document.render_normalised(&translations).unwrap())
 }
 
 /// The parts of a package that are text.

@@ -136,7 +136,7 @@ impl Xml {
 
     /// The last item of the element that begins with `item`; `item` itself if it is not an element
     /// with content.
-    pub(super) fn last(&self, item: usize) -> usize {
+    pub(super) fn end_item(&self, item: usize) -> usize {
         match self.items[item].kind {
             Kind::Open => self.items[item].partner as usize,
             _ => item,
@@ -144,13 +144,13 @@ impl Xml {
     }
 
     /// The byte range of a whole element.
-    pub(super) fn whole(&self, item: usize) -> Range<usize> {
-        self.range(item).start..self.range(self.last(item)).end
+    pub(super) fn outer_range(&self, item: usize) -> Range<usize> {
+        self.range(item).start..self.range(self.end_item(item)).end
     }
 
     /// The byte range between the tags of an element.
-    pub(super) fn inside(&self, item: usize) -> Range<usize> {
-        let last = self.last(item);
+    pub(super) fn inner_range(&self, item: usize) -> Range<usize> {
+        let last = self.end_item(item);
         if last == item {
             self.range(item).end..self.range(item).end
         } else {
@@ -183,11 +183,11 @@ impl Xml {
 
     /// The items directly inside an element.
     pub(super) fn children(&self, item: usize) -> impl Iterator<Item = usize> {
-        let last = self.last(item);
+        let last = self.end_item(item);
         let mut next = item + 1;
         std::iter::from_fn(move || {
             let this = (next < last).then_some(next)?;
-            next = self.last(this) + 1;
+            next = self.end_item(this) + 1;
             Some(this)
         })
     }
@@ -220,7 +220,7 @@ impl Xml {
 
     /// The text in an element at any depth, with its entities decoded.
     pub(super) fn content(&self, item: usize) -> String {
-        (item..self.last(item)).filter_map(|inner| self.characters(inner)).collect()
+        (item..self.end_item(item)).filter_map(|inner| self.characters(inner)).collect()
     }
 
     /// The decoded text of an item, if it is text or CDATA.

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(super) struct Text {
     /// From the first quotation mark to the last.
     pub(super) range: Range<usize>,
-    pub(super) says: String,
+    pub(super) value: String,
     /// The column width of the keyword before it.
     pub(super) keyword: usize,
 }
@@ -92,7 +92,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, FileError> {
                 begun.end(&mut entries).map_err(problem)?;
             }
             let place = offset + content.len() - rest.trim_start().len();
-            let mut string = Text { range: place..place, says: String::new(), keyword: place - offset };
+            let mut string = Text { range: place..place, value: String::new(), keyword: place - offset };
             string.extend(rest.trim_start(), place).map_err(problem)?;
             begun.start.get_or_insert(offset);
             open = begin(keyword, string, &mut begun).map_err(problem)?;
@@ -171,9 +171,9 @@ impl Text {
                 '"' => return Err("something follows the end of a string".to_owned()),
                 '\\' => {
                     let Some((_, c)) = characters.next() else { break };
-                    self.says.push(escaped(c, &mut characters)?);
+                    self.value.push(escaped(c, &mut characters)?);
                 }
-                c => self.says.push(c),
+                c => self.value.push(c),
             }
         }
         Err("a string has no end on its line".to_owned())

@@ -138,8 +138,8 @@ fn hostile_paragraphs_take_linear_time() {
 fn check_time(format: Format, bytes: &[u8], name: &str) {
     let start = std::time::Instant::now();
     for translate in [same, reversed] {
-        let (written, anew) = both(format, bytes, translate);
-        for bytes in [written, anew] {
+        let (written, normalised) = both(format, bytes, translate);
+        for bytes in [written, normalised] {
             Xml::parse(part(&bytes, name).into_bytes(), true).unwrap();
         }
     }
