@@ -265,7 +265,7 @@ impl Arguments {
                 trusted_proxies: self.access.trusted_proxy.clone(),
             },
             batching: Batching {
-                most: max_batch,
+                max_batch,
                 wait: Duration::from_secs_f64(batch_wait_ms / 1e3),
                 queue,
                 max_wait: Duration::from_secs_f64(max_wait),

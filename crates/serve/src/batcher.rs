@@ -11,7 +11,7 @@
 use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
 use crate::models::for_pair;
-use crate::priority::give_way;
+use crate::priority::lower_priority;
 use crate::resident::Resident;
 use regard_core::translator::{Line, LineTerms, WatchLines};
 use regard_documents::pipeline::Attempt;
@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Clone, Debug)]
 pub struct Batching {
     /// The maximum number of sentences in a batch; 1 disables batching.
-    pub most: usize,
+    pub max_batch: usize,
     /// How long a worker waits for more sentences.
     pub wait: Duration,
     /// The capacity of the queue in sentences; a request that does not fit is rejected. Because
@@ -47,7 +47,7 @@ impl Default for Batching {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Batching {
-            most: 32,
+            max_batch: 32,
             wait: Duration::from_millis(2),
             queue: 4_096,
             max_wait: Duration::from_secs(15),
@@ -127,7 +127,7 @@ pub(crate) enum Failure {
     Full,
     /// The wait would exceed the limit by this much.
     #[error("too many requests are waiting, try again")]
-    Late(Duration),
+    WaitTooLong(Duration),
     #[error("the server is shutting down")]
     Closing,
     #[error("the translation failed; the log says why")]
@@ -144,7 +144,7 @@ pub(crate) struct QueuedSentence {
     /// The terms that the translation should contain.
     pub(crate) terms: LineTerms,
     /// Where to send its progress, with its index, if the client streams the translation.
-    pub(crate) progress: Option<(usize, mpsc::Sender<Growth>)>,
+    pub(crate) progress: Option<(usize, mpsc::Sender<Progress>)>,
 }
 
 impl QueuedSentence {
@@ -156,7 +156,7 @@ impl QueuedSentence {
 
 /// The progress of a sentence: its translation so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Growth {
+pub(crate) struct Progress {
     pub(crate) sentence: usize,
     pub(crate) part: usize,
     pub(crate) text: String,
@@ -165,20 +165,20 @@ pub(crate) struct Growth {
 struct Job {
     sentence: QueuedSentence,
     beam: usize,
-    gone: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
     reply: oneshot::Sender<Result<Line, Failure>>,
 }
 
 impl Job {
-    fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 }
 
 /// The waiting sentences of a request.
 struct Request {
     jobs: VecDeque<Job>,
-    gone: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
 }
 
 /// The waiting requests in turn order.
@@ -188,7 +188,7 @@ struct Queue {
     closing: bool,
     /// The time in seconds per sentence for all workers together while others wait, as an
     /// exponential moving average over batches.
-    pace: Option<f64>,
+    seconds_per_sentence: Option<f64>,
 }
 
 /// The weight of the latest batch in the moving average.
@@ -205,12 +205,12 @@ impl Queue {
     }
 
     /// Drops the sentences of clients that have disconnected, and returns their number.
-    fn leave_out_gone(&mut self) -> usize {
+    fn drop_cancelled(&mut self) -> usize {
         let mut count = 0;
         self.requests.retain(|request| {
-            let gone = request.gone.load(Ordering::Relaxed);
-            count += if gone { request.jobs.len() } else { 0 };
-            !gone
+            let cancelled = request.cancelled.load(Ordering::Relaxed);
+            count += if cancelled { request.jobs.len() } else { 0 };
+            !cancelled
         });
         count
     }
@@ -221,23 +221,24 @@ impl Queue {
         self.requests.iter().map(|request| share(request.jobs.len(), batching)).sum()
     }
 
-    /// How much longer than `max_wait` a new request would have to wait, if at all; `coming` is the
-    /// number of other requests about to be queued.
-    fn late(&self, batching: &Batching, coming: usize) -> Option<Duration> {
-        let wait = self.pace? * (self.shares(batching) + coming) as f64;
-        let late = wait - batching.max_wait.as_secs_f64();
-        (late > 0.0).then(|| Duration::try_from_secs_f64(late).unwrap_or(Limits::LONGEST))
+    /// How much longer than `max_wait` a new request would have to wait, if at all; `parsing` is
+    /// the number of other requests whose texts are being parsed.
+    fn excess_wait(&self, batching: &Batching, parsing: usize) -> Option<Duration> {
+        let wait = self.seconds_per_sentence? * (self.shares(batching) + parsing) as f64;
+        let excess = wait - batching.max_wait.as_secs_f64();
+        (excess > 0.0).then(|| Duration::try_from_secs_f64(excess).unwrap_or(Limits::LONGEST))
     }
 
     /// Records the time of a batch that ran while others waited.
     fn ran(&mut self, sentences: usize, time: Duration, workers: usize) {
         let new = time.as_secs_f64() / (sentences.max(1) * workers.max(1)) as f64;
-        self.pace = Some(self.pace.map_or(new, |old| old + NEWEST * (new - old)));
+        self.seconds_per_sentence =
+            Some(self.seconds_per_sentence.map_or(new, |old| old + NEWEST * (new - old)));
     }
 
     /// Whether a request with `count` sentences fits into the queue.
     fn has_room(&self, count: usize, batching: &Batching) -> bool {
-        let (queue, batch) = (batching.queue.max(1), batching.most.max(1));
+        let (queue, batch) = (batching.queue.max(1), batching.max_batch.max(1));
         let shares = self.shares(batching);
         let long = self.requests.iter().map(|request| request.jobs.len()).filter(|&count| count > batch);
         let long: usize = long.sum();
@@ -245,8 +246,8 @@ impl Queue {
         fits && shares + share(count, batching) <= queue
     }
 
-    /// Takes up to `most` sentences that can share a search, one from each request in turn.
-    fn gather(&mut self, most: usize) -> Vec<Job> {
+    /// Takes up to `max_batch` sentences that can share a search, one from each request in turn.
+    fn gather(&mut self, max_batch: usize) -> Vec<Job> {
         let first = self.requests.front().and_then(|request| request.jobs.front());
         let kind = |job: &Job| (job.beam, job.sentence.search.attempt, job.sentence.search.pair);
         let Some(wanted) = first.map(kind) else { return Vec::new() };
@@ -254,7 +255,7 @@ impl Queue {
         let mut batch = Vec::new();
         // Requests whose next sentence needs a different search come first in the next batch.
         let mut others = Vec::new();
-        while batch.len() < most
+        while batch.len() < max_batch
             && let Some(mut request) = self.requests.pop_front()
         {
             if !request.jobs.front().is_some_and(fits) {
@@ -276,12 +277,12 @@ impl Queue {
 /// The number of sentences that a request counts for in the queue. It is capped so that a request
 /// larger than the whole queue is accepted when the queue is empty.
 fn share(count: usize, batching: &Batching) -> usize {
-    count.min(batching.most.max(1)).min(batching.queue.max(1))
+    count.min(batching.max_batch.max(1)).min(batching.queue.max(1))
 }
 
 /// Whether sentences are the first of a request, or follow earlier work for the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Submission {
     First,
     Later,
 }
@@ -301,7 +302,7 @@ struct Shared {
     filled: Condvar,
     busy: AtomicUsize,
     /// The number of requests whose texts are being parsed.
-    coming: AtomicUsize,
+    parsing: AtomicUsize,
 }
 
 /// A request whose text is being parsed and whose sentences are not known yet. It counts until it
@@ -310,7 +311,7 @@ pub(crate) struct Reservation(Arc<Shared>);
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.0.coming.fetch_sub(1, Ordering::Relaxed);
+        self.0.parsing.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -324,7 +325,7 @@ pub(crate) struct Batcher {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     replies: Vec<oneshot::Receiver<Result<Line, Failure>>>,
-    gone: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
 }
 
 impl Ticket {
@@ -349,7 +350,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.gone.store(true, Ordering::Relaxed);
+        self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
@@ -362,12 +363,12 @@ impl Batcher {
     ) -> std::io::Result<Self> {
         let workers = batching.workers.max(1);
         let (queue, filled) = (Mutex::default(), Condvar::new());
-        let (busy, coming) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy, coming });
+        let (busy, parsing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy, parsing });
         let start = |n: usize| {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name(format!("worker {n}")).spawn(move || {
-                give_way();
+                lower_priority();
                 shared.work();
             })
         };
@@ -378,43 +379,48 @@ impl Batcher {
     /// Counts a request before any work is done for it, or rejects it if it would have to wait too
     /// long.
     pub(crate) fn reserve(&self) -> Result<Reservation, Failure> {
-        let coming = self.shared.coming.load(Ordering::Relaxed);
-        let late = |queue: &Queue| queue.late(&self.shared.batching, coming);
+        let parsing = self.shared.parsing.load(Ordering::Relaxed);
+        let excess = |queue: &Queue| queue.excess_wait(&self.shared.batching, parsing);
         let mut queue = self.shared.lock();
-        if late(&queue).is_some() {
-            self.shared.metrics.given_up.add(queue.leave_out_gone());
-            if let Some(wait) = late(&queue) {
-                return Err(Failure::Late(wait));
+        if excess(&queue).is_some() {
+            self.shared.metrics.cancelled.add(queue.drop_cancelled());
+            if let Some(wait) = excess(&queue) {
+                return Err(Failure::WaitTooLong(wait));
             }
         }
         drop(queue);
-        self.shared.coming.fetch_add(1, Ordering::Relaxed);
+        self.shared.parsing.fetch_add(1, Ordering::Relaxed);
         Ok(Reservation(Arc::clone(&self.shared)))
     }
 
     /// Queues the first sentences of a request.
     #[cfg(test)]
     pub(crate) fn submit(&self, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
-        self.submit_as(Turn::First, sentences)
+        self.submit_as(Submission::First, sentences)
     }
 
     /// Queues sentences of a request. Only the first sentences of a request are rejected for their
     /// waiting time.
-    pub(crate) fn submit_as(&self, turn: Turn, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
-        let gone = Arc::new(AtomicBool::new(false));
+    pub(crate) fn submit_as(
+        &self,
+        submission: Submission,
+        sentences: Vec<QueuedSentence>,
+    ) -> Result<Ticket, Failure> {
+        let cancelled = Arc::new(AtomicBool::new(false));
         let mut replies = Vec::with_capacity(sentences.len());
         let mut queue = self.shared.lock();
         if queue.closing {
             return Err(Failure::Closing);
         }
         let refusal = |queue: &Queue| {
-            let late = queue.late(&self.shared.batching, 0).filter(|_| turn == Turn::First);
+            let excess =
+                queue.excess_wait(&self.shared.batching, 0).filter(|_| submission == Submission::First);
             let full = !queue.has_room(sentences.len(), &self.shared.batching);
-            late.map(Failure::Late).or(full.then_some(Failure::Full))
+            excess.map(Failure::WaitTooLong).or(full.then_some(Failure::Full))
         };
         if refusal(&queue).is_some() {
             // Sentences of disconnected clients do not count.
-            self.shared.metrics.given_up.add(queue.leave_out_gone());
+            self.shared.metrics.cancelled.add(queue.drop_cancelled());
             if let Some(refusal) = refusal(&queue) {
                 return Err(refusal);
             }
@@ -425,15 +431,15 @@ impl Batcher {
                 let (reply, receiver) = oneshot::channel();
                 replies.push(receiver);
                 let beam = self.shared.translator.beam(sentence.search.nbest);
-                Job { sentence, beam, gone: Arc::clone(&gone), reply }
+                Job { sentence, beam, cancelled: Arc::clone(&cancelled), reply }
             })
             .collect();
         if !jobs.is_empty() {
-            queue.requests.push_back(Request { jobs, gone: Arc::clone(&gone) });
+            queue.requests.push_back(Request { jobs, cancelled: Arc::clone(&cancelled) });
         }
         drop(queue);
         self.shared.filled.notify_all();
-        Ok(Ticket { replies, gone })
+        Ok(Ticket { replies, cancelled })
     }
 
     /// The number of waiting sentences.
@@ -490,14 +496,14 @@ impl Shared {
             queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let until = Instant::now() + self.batching.wait.min(Limits::LONGEST);
-        while queue.len() < self.batching.most && !queue.closing {
+        while queue.len() < self.batching.max_batch && !queue.closing {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) else {
                 break;
             };
             queue = self.filled.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.metrics.given_up.add(queue.leave_out_gone());
-        let jobs = queue.gather(self.batching.most.max(1));
+        self.metrics.cancelled.add(queue.drop_cancelled());
+        let jobs = queue.gather(self.batching.max_batch.max(1));
         Some(Batch { jobs, others_wait: !queue.requests.is_empty() })
     }
 
@@ -560,7 +566,7 @@ struct WatchJobs<'a>(&'a [Job]);
 
 impl WatchLines for WatchJobs<'_> {
     fn wanted(&self, index: usize) -> bool {
-        !self.0[index].is_gone()
+        !self.0[index].is_cancelled()
     }
 
     fn follows(&self, index: usize) -> bool {
@@ -570,7 +576,7 @@ impl WatchLines for WatchJobs<'_> {
     fn grown(&self, index: usize, part: usize, text: &str) {
         if let Some((sentence, to)) = &self.0[index].sentence.progress {
             // If the receiver is too slow, intermediate states are skipped.
-            let _ = to.try_send(Growth { sentence: *sentence, part, text: text.to_owned() });
+            let _ = to.try_send(Progress { sentence: *sentence, part, text: text.to_owned() });
         }
     }
 }

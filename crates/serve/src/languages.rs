@@ -75,11 +75,11 @@ impl Languages {
         for (model, pairs) in &numbered {
             for (source, target, pair) in pairs.each() {
                 for code in [source, target] {
-                    let ways = routes.entry(code.clone()).or_default();
-                    ways.entry(code.clone()).or_default();
+                    let targets = routes.entry(code.clone()).or_default();
+                    targets.entry(code.clone()).or_default();
                 }
-                let ways = routes.entry(source.clone()).or_default();
-                ways.entry(target.clone()).or_insert_with(|| vec![Stage { model: *model, pair }]);
+                let targets = routes.entry(source.clone()).or_default();
+                targets.entry(target.clone()).or_insert_with(|| vec![Stage { model: *model, pair }]);
             }
         }
         add_indirect(&mut routes);
@@ -106,7 +106,7 @@ impl Languages {
 
     /// All source languages with their targets.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        let sources = self.routes.iter().map(|(code, ways)| (code, ways.keys().map(String::as_str)));
+        let sources = self.routes.iter().map(|(code, targets)| (code, targets.keys().map(String::as_str)));
         sources.map(|(code, targets)| (code.as_str(), targets.collect()))
     }
 
@@ -125,7 +125,7 @@ impl Languages {
 
     /// The route between two supported languages.
     pub(crate) fn route(&self, source: &str, target: &str) -> ApiResult<&Route> {
-        self.routes.get(source).and_then(|ways| ways.get(target)).ok_or_else(|| {
+        self.routes.get(source).and_then(|targets| targets.get(target)).ok_or_else(|| {
             ApiError::bad(format!(
                 "{} ({target}) is not available as a target language from {} ({source})",
                 name(target),
@@ -137,24 +137,27 @@ impl Languages {
     /// The most likely language of a text among those of the models, and the confidence from 0 to
     /// 100.
     pub(crate) fn detect(&self, text: &str) -> (String, f64) {
-        self.likeliest(text, |_| true).unwrap_or_else(|| (self.first(|_| true), 0.0))
+        self.most_likely(text, |_| true).unwrap_or_else(|| (self.first(|_| true), 0.0))
     }
 
     /// Like [`Languages::detect`], for a text that will be translated: unless the detector is sure,
     /// prefers a language from which there is a route to the target.
     pub(crate) fn detect_for(&self, text: &str, target: &str) -> (String, f64) {
         let found = self.detect(text);
-        let leads = |code: &str| {
-            self.routes.get(code).and_then(|ways| ways.get(target)).is_some_and(|route| !route.is_empty())
+        let has_route = |code: &str| {
+            self.routes
+                .get(code)
+                .and_then(|targets| targets.get(target))
+                .is_some_and(|route| !route.is_empty())
         };
-        if found.1 >= SURE || leads(&found.0) || !self.routes.keys().any(|code| leads(code)) {
+        if found.1 >= CONFIDENT || has_route(&found.0) || !self.routes.keys().any(|code| has_route(code)) {
             return found;
         }
-        let code = self.likeliest(text, leads).map(|(code, _)| code);
-        (code.unwrap_or_else(|| self.first(leads)), 0.0)
+        let code = self.most_likely(text, has_route).map(|(code, _)| code);
+        (code.unwrap_or_else(|| self.first(has_route)), 0.0)
     }
 
-    fn likeliest(&self, text: &str, allowed: impl Fn(&str) -> bool) -> Option<(String, f64)> {
+    fn most_likely(&self, text: &str, allowed: impl Fn(&str) -> bool) -> Option<(String, f64)> {
         let codes: Vec<_> = self.codes.iter().filter(|(_, code)| allowed(code)).collect();
         // With only one candidate the detector would always be certain, so `detect` then considers
         // all languages.
@@ -175,16 +178,16 @@ impl Languages {
 /// Adds routes through two models between languages that no single model connects.
 fn add_indirect(routes: &mut BTreeMap<String, BTreeMap<String, Route>>) {
     let direct = routes.clone();
-    for (source, ways) in routes.iter_mut() {
+    for (source, targets) in routes.iter_mut() {
         for (middle, first) in direct.get(source).into_iter().flatten() {
             let ([first], Some(further)) = (first.as_slice(), direct.get(middle)) else { continue };
             // A multilingual model already connects all languages.
-            if ways.len() == direct.len() {
+            if targets.len() == direct.len() {
                 break;
             }
             for (target, second) in further {
                 if let [second] = second.as_slice() {
-                    ways.entry(target.clone()).or_insert_with(|| vec![*first, *second]);
+                    targets.entry(target.clone()).or_insert_with(|| vec![*first, *second]);
                 }
             }
         }
@@ -192,7 +195,7 @@ fn add_indirect(routes: &mut BTreeMap<String, BTreeMap<String, Route>>) {
 }
 
 /// The confidence from which the detected language is used even if there is no route from it.
-const SURE: f64 = 90.0;
+const CONFIDENT: f64 = 90.0;
 
 #[cfg(test)]
 mod tests {

@@ -228,7 +228,7 @@ pub fn router(app: Arc<App>) -> Router {
     api::routes()
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(Arc::clone(&app), around))
+        .layer(from_fn_with_state(Arc::clone(&app), middleware))
         .with_state(app)
 }
 
@@ -242,7 +242,7 @@ async fn wrong_method() -> ApiError {
 
 /// Middleware for every request: counts, times and logs it (without its text), and adds the common
 /// response headers.
-async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn middleware(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
     let method = known_method(request.method());
@@ -250,7 +250,7 @@ async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     let preflight = request.method() == Method::OPTIONS && app.cors.is_some();
     let mut response = match preflight {
         true => StatusCode::NO_CONTENT.into_response(),
-        false => caught(next.run(request)).await.unwrap_or_else(|| {
+        false => catch_panic(next.run(request)).await.unwrap_or_else(|| {
             ApiError::internal("the request could not be answered; the log says why").into_response()
         }),
     };
@@ -262,7 +262,7 @@ async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
 }
 
 /// Runs a future, and returns `None` if it panics: a panic ends the request but not its connection.
-async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
         Ok(Poll::Ready(outcome)) => Poll::Ready(Some(outcome)),

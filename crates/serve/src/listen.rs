@@ -83,7 +83,7 @@ pub(crate) async fn run(
         tokio::spawn(async move {
             let limits = &app.settings.limits;
             let answered = async {
-                let stream = opened(stream, app.settings.tls.as_ref(), limits.idle).await?;
+                let stream = handshake(stream, app.settings.tls.as_ref(), limits.idle).await?;
                 let connection = connection(stream, address, router, limits, &slot);
                 watcher.watch(connection).await.map_err(Box::from)
             };
@@ -131,7 +131,7 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
 /// Prepares a connection for HTTP, with a TLS handshake if there is a certificate.
-async fn opened(stream: TcpStream, tls: Option<&Tls>, wait: Duration) -> io::Result<Box<dyn Io>> {
+async fn handshake(stream: TcpStream, tls: Option<&Tls>, wait: Duration) -> io::Result<Box<dyn Io>> {
     // A response is written in one go, so Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
     match tls {
@@ -165,7 +165,7 @@ fn connection(
     limits: &Limits,
     slot: &Arc<ConnectionSlot>,
 ) -> http1::Connection<
-    TokioIo<Patient>,
+    TokioIo<WriteTimeout>,
     impl Service<
         Request<Incoming>,
         Response = axum::response::Response,
@@ -181,7 +181,7 @@ fn connection(
         let answer = inner.call(request);
         async move { answer.await.map(|answer| answer.map(|body| Body::new(AnswerBody { body, answering }))) }
     });
-    let stream = Patient { stream, patience: limits.timeout, given_up: None };
+    let stream = WriteTimeout { stream, timeout: limits.timeout, timer: None };
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.idle).max_buf_size(HEAD_BYTES);
     http.serve_connection(TokioIo::new(stream), service)
@@ -215,28 +215,28 @@ impl HttpBody for AnswerBody {
 }
 
 /// A stream whose writes fail if the peer reads nothing for a while.
-struct Patient {
+struct WriteTimeout {
     stream: Box<dyn Io>,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while a write is pending.
-    given_up: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl WriteTimeout {
     /// The result of a write, or a timeout.
     fn outcome<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.given_up = None;
+            self.timer = None;
             return outcome;
         }
-        let patience = self.patience;
-        let given_up = self.given_up.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        ready!(given_up.as_mut().poll(context));
+        let timeout = self.timeout;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        ready!(timer.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -246,7 +246,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -81,7 +81,7 @@ const SENTENCES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 pub(crate) struct ModelMetrics {
     pub(crate) panics: Counter,
     /// Sentences dropped from the queue because their client disconnected.
-    pub(crate) given_up: Counter,
+    pub(crate) cancelled: Counter,
     /// The number of times the model was loaded and unloaded.
     pub(crate) loads: Counter,
     pub(crate) unloads: Counter,
@@ -96,7 +96,7 @@ impl Default for ModelMetrics {
     fn default() -> Self {
         ModelMetrics {
             panics: Counter::default(),
-            given_up: Counter::default(),
+            cancelled: Counter::default(),
             loads: Counter::default(),
             unloads: Counter::default(),
             requests: Counter::default(),
@@ -204,7 +204,7 @@ impl Metrics {
         });
         each("regard_panics_total", "counter", "Panics in workers.", &|m, _| m.panics.get() as f64);
         each("regard_given_up_total", "counter", "Sentences whose clients disconnected.", &|m, _| {
-            m.given_up.get() as f64
+            m.cancelled.get() as f64
         });
         head(&mut out, "regard_batch_sentences", "histogram", "Sentences per batch.");
         for (labels, model, _) in &models {

@@ -55,7 +55,7 @@ impl Served {
         let mut folders: Vec<PathBuf> = Vec::new();
         for source in sources {
             let folder = source.folder.clone();
-            let model = Served::one(source, batching)?;
+            let model = Served::start_one(source, batching)?;
             let twin = served.iter().position(|m| m.pairs == model.pairs);
             if let Some(twin) = twin {
                 let (from, to, other) = (&model.source, &model.target, folders[twin].display());
@@ -68,7 +68,7 @@ impl Served {
         Ok(served)
     }
 
-    fn one(model: ModelSource, batching: &Batching) -> Result<Served> {
+    fn start_one(model: ModelSource, batching: &Batching) -> Result<Served> {
         let ModelSource { folder, translator, options, languages, loader } = model;
         let all = languages.is_none().then(|| all_languages(&translator)).flatten();
         if let Some(codes) = all.as_ref().filter(|codes| codes.len() > MOST_LANGUAGES) {
@@ -80,7 +80,7 @@ impl Served {
         }
         let (source, target) = match (languages, &all) {
             (Some((source, target)), _) => (source, target),
-            (None, Some(codes)) => usual_pair(&translator, codes),
+            (None, Some(codes)) => default_pair(&translator, codes),
             (None, None) => pair(&folder, &translator)?,
         };
         let loader = loader.map(|loader| {
@@ -89,10 +89,10 @@ impl Served {
             Loader::new(move || {
                 let model = loader.load()?;
                 expected.check(&model.translator)?;
-                told(model, &source, &target)
+                set_languages(model, &source, &target)
             })
         });
-        let model = told(LoadedModel { translator, options }, &source, &target)?;
+        let model = set_languages(LoadedModel { translator, options }, &source, &target)?;
         let history = LiveHistory::new(&folder);
         let metrics = Arc::new(ModelMetrics::default());
         let name = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -141,7 +141,7 @@ fn all_languages(translator: &Translator) -> Option<Vec<String>> {
 
 /// The default languages of a multilingual model: those named in its folder, otherwise the first
 /// ones.
-fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
+fn default_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     let languages = &translator.model().languages;
     let or = |code: &Option<String>, other: usize| {
         let named = code.clone().filter(|code| !code.trim().is_empty());
@@ -159,7 +159,7 @@ pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) ->
 }
 
 /// Sets the language pair of a multilingual model.
-fn told(model: LoadedModel, source: &str, target: &str) -> Result<LoadedModel> {
+fn set_languages(model: LoadedModel, source: &str, target: &str) -> Result<LoadedModel> {
     if model.translator.model().tokenizers.languages().is_none() {
         return Ok(model);
     }

@@ -11,7 +11,7 @@ const NICE: i32 = 5;
 
 /// Lowers the priority of this thread, once, and of the threads that it starts afterwards. Linux
 /// has a priority per thread; on other systems this does nothing.
-pub(crate) fn give_way() {
+pub(crate) fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
         thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
@@ -28,10 +28,10 @@ mod tests {
     use rustix::process::getpriority_process;
 
     #[test]
-    fn a_thread_gives_way_once_and_so_do_its_own() {
+    fn the_priority_is_lowered_once_and_inherited() {
         let before = getpriority_process(None).unwrap();
         let lowered = std::thread::spawn(|| {
-            (0..3).for_each(|_| give_way());
+            (0..3).for_each(|_| lower_priority());
             let own = std::thread::spawn(|| getpriority_process(None).unwrap());
             (getpriority_process(None).unwrap(), own.join().unwrap())
         });

@@ -5,10 +5,10 @@
 //! responsive.
 
 use crate::App;
-use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Ticket, Turn};
+use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Submission, Ticket};
 use crate::error::{ApiError, ApiResult};
 use crate::languages::Stage;
-use crate::priority::give_way;
+use crate::priority::lower_priority;
 use axum::http::StatusCode;
 use regard_documents::pipeline::{Job, JobOptions, Outcome as SentenceOutcome, Query, Round};
 use regard_documents::{
@@ -103,7 +103,7 @@ impl From<Failure> for ApiError {
         let message = failure.to_string();
         match failure {
             Failure::Full | Failure::Closing => ApiError::busy(message),
-            Failure::Late(wait) => ApiError::busy(message).after(wait),
+            Failure::WaitTooLong(wait) => ApiError::busy(message).after(wait),
             Failure::Panic => ApiError::internal(message),
             Failure::Refused(_) => ApiError::internal(format!("Cannot translate text: {message}")),
         }
@@ -146,7 +146,7 @@ impl App {
         let task = tokio::task::spawn_blocking(move || {
             // Cancelled work keeps its slot until it has actually ended.
             let _permit = permit;
-            give_way();
+            lower_priority();
             cancellation.check()?;
             work(&cancellation)
         });
@@ -170,7 +170,7 @@ impl App {
                 .collect());
         }
         let known: Vec<Option<String>> =
-            texts.iter().map(|text| self.remembered(route, &text.source, &options)).collect();
+            texts.iter().map(|text| self.memory_match(route, &text.source, &options)).collect();
         let asked = texts.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(text, _)| text);
         let sentences = asked.flat_map(|text| &text.document.sentences);
         let job = self.job(route, sentences, &options);
@@ -195,7 +195,7 @@ impl App {
 
     /// The translation of a whole text, if the memory has it, with the white space around it
     /// preserved.
-    fn remembered(&self, route: &[Stage], text: &str, options: &TranslateOptions) -> Option<String> {
+    fn memory_match(&self, route: &[Stage], text: &str, options: &TranslateOptions) -> Option<String> {
         self.memory(route).filter(|_| !options.without_memory)?.find_segment(text)
     }
 
@@ -271,8 +271,8 @@ impl App {
         sentences: Vec<QueuedSentence>,
     ) -> ApiResult<Ticket> {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
-        let turn = if round.stage == 0 { Turn::First } else { Turn::Later };
-        self.submit_as(turn, *route.get(round.stage).ok_or_else(missing)?, sentences)
+        let submission = if round.stage == 0 { Submission::First } else { Submission::Later };
+        self.submit_as(submission, *route.get(round.stage).ok_or_else(missing)?, sentences)
     }
 
     /// Counts a request in the queue of its first model before its text is parsed, or rejects it.
@@ -290,15 +290,20 @@ impl App {
 
     /// Queues the first sentences of a request for a model.
     pub(crate) fn submit(&self, stage: Stage, sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
-        self.submit_as(Turn::First, stage, sentences)
+        self.submit_as(Submission::First, stage, sentences)
     }
 
-    fn submit_as(&self, turn: Turn, stage: Stage, mut sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
+    fn submit_as(
+        &self,
+        submission: Submission,
+        stage: Stage,
+        mut sentences: Vec<QueuedSentence>,
+    ) -> ApiResult<Ticket> {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
         let model = self.models.get(stage.model).ok_or_else(missing)?;
         sentences.iter_mut().for_each(|sentence| sentence.search.pair = stage.pair);
         model.metrics.requests.add(1);
-        Ok(model.batcher.submit_as(turn, sentences)?)
+        Ok(model.batcher.submit_as(submission, sentences)?)
     }
 }
 

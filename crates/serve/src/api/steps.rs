@@ -25,9 +25,9 @@ const CANDIDATES: usize = 5;
 const SHOWN: usize = 32;
 
 /// A matrix whose entries are rounded to four digits.
-struct Numbers(Matrix);
+struct RoundedMatrix(Matrix);
 
-impl Serialize for Numbers {
+impl Serialize for RoundedMatrix {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let rows = self.0.rows();
         let mut list = to.serialize_seq(Some(rows.len()))?;
@@ -38,9 +38,9 @@ impl Serialize for Numbers {
     }
 }
 
-impl JsonSchema for Numbers {
+impl JsonSchema for RoundedMatrix {
     fn schema_name() -> Cow<'static, str> {
-        "Numbers".into()
+        "RoundedMatrix".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
@@ -83,7 +83,7 @@ impl Token {
 
 /// A candidate token and its probability.
 #[derive(JsonSchema, Serialize)]
-struct Likely {
+struct CandidateToken {
     id: u32,
     text: String,
     /// Its logit minus that of the most probable token; softmax depends only on such differences.
@@ -95,25 +95,25 @@ struct Likely {
 
 /// A target position.
 #[derive(JsonSchema, Serialize)]
-struct Place {
+struct TargetPosition {
     /// The probability of the token at this position.
     #[schemars(with = "Option<f64>")]
     p: Option<Rounded>,
     /// The most probable tokens, best first.
-    best: Vec<Likely>,
+    best: Vec<CandidateToken>,
 }
 
-impl Place {
+impl TargetPosition {
     fn new(tokenizer: &Tokenizer, word: &NextWord) -> Self {
         let largest = word.best.first().map_or(0.0, |&(_, log_p)| log_p);
-        let likely = |&(id, log_p): &(u32, f32)| Likely {
+        let candidate = |&(id, log_p): &(u32, f32)| CandidateToken {
             id,
             text: tokenizer.piece(id).unwrap_or_default(),
             logit: Rounded(log_p - largest),
             p: Rounded(log_p.exp()),
         };
         let p = word.given.map(|log_p| Rounded(log_p.exp()));
-        Place { p, best: word.best.iter().map(likely).collect() }
+        TargetPosition { p, best: word.best.iter().map(candidate).collect() }
     }
 }
 
@@ -145,21 +145,21 @@ struct AttentionSteps {
     /// The factor that scores are multiplied by.
     #[schemars(with = "f64")]
     scale: Rounded,
-    queries: Numbers,
-    keys: Numbers,
-    values: Numbers,
+    queries: RoundedMatrix,
+    keys: RoundedMatrix,
+    values: RoundedMatrix,
     /// q·k, including masked positions.
-    scores: Numbers,
+    scores: RoundedMatrix,
     /// The scores multiplied by the scale.
-    scaled: Numbers,
+    scaled: RoundedMatrix,
     /// For each token, the range of tokens that it can attend to: start and exclusive end.
     seen: Vec<[usize; 2]>,
     /// `[head][row][column]`
-    weights: Vec<Numbers>,
+    weights: Vec<RoundedMatrix>,
     /// The weighted sums of the values for the chosen head.
-    sums: Numbers,
+    sums: RoundedMatrix,
     /// The norms of the weighted sums of each head: `[head][row]`.
-    norms: Numbers,
+    norms: RoundedMatrix,
     output: Vec<Vector>,
     result: Vec<Vector>,
 }
@@ -177,17 +177,17 @@ impl AttentionSteps {
             head,
             d_k: queries.columns,
             scale: Rounded(trace.scale),
-            keys: Numbers(trace.of_head(&trace.keys, head)),
-            values: Numbers(trace.of_head(&trace.values, head)),
-            scaled: Numbers(Matrix { columns: scores.columns, data: scaled }),
-            scores: Numbers(scores),
+            keys: RoundedMatrix(trace.of_head(&trace.keys, head)),
+            values: RoundedMatrix(trace.of_head(&trace.values, head)),
+            scaled: RoundedMatrix(Matrix { columns: scores.columns, data: scaled }),
+            scores: RoundedMatrix(scores),
             seen: trace.seen.iter().map(|range| [range.start, range.end]).collect(),
-            weights: (0..trace.heads).map(|h| Numbers(trace.rows_of_head(&trace.weights, h))).collect(),
-            sums: Numbers(trace.of_head(&trace.sums, head)),
-            norms: Numbers(Matrix { columns: trace.seen.len(), data: norms.collect() }),
+            weights: (0..trace.heads).map(|h| RoundedMatrix(trace.rows_of_head(&trace.weights, h))).collect(),
+            sums: RoundedMatrix(trace.of_head(&trace.sums, head)),
+            norms: RoundedMatrix(Matrix { columns: trace.seen.len(), data: norms.collect() }),
             output: vectors(&trace.output),
             result: vectors(&trace.result),
-            queries: Numbers(queries),
+            queries: RoundedMatrix(queries),
         }
     }
 }
@@ -252,7 +252,7 @@ pub(crate) struct Steps {
     translation: String,
     /// The candidates at each target position, and at one more if the translation has no
     /// end-of-sentence token.
-    places: Vec<Place>,
+    places: Vec<TargetPosition>,
     /// `encoder` or `decoder`.
     stack: &'static str,
     layer: usize,
@@ -425,7 +425,7 @@ fn trace(
         source: tokens(translator.source(), &source),
         target: tokens(translator.target(), &target),
         translation: translator.target().decode(read),
-        places: words.iter().map(|word| Place::new(translator.target(), word)).collect(),
+        places: words.iter().map(|word| TargetPosition::new(translator.target(), word)).collect(),
         stack: name,
         layer: view.layer,
         layers: if name == "encoder" { config.encoder_layers } else { config.decoder_layers },

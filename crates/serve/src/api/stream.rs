@@ -1,8 +1,8 @@
 //! `POST /v1/translate/stream`: sends the growing translation as server-sent events.
 
-use super::translate::Wanted;
+use super::translate::TranslateRequest;
 use crate::App;
-use crate::batcher::{Growth, QueuedSentence};
+use crate::batcher::{Progress, QueuedSentence};
 use crate::error::{ApiError, ApiResult, typed};
 use crate::languages::Stage;
 use crate::params::{Call, Texts};
@@ -48,38 +48,38 @@ impl HttpBody for EventBody {
 }
 
 /// The client has disconnected.
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 impl Events {
-    pub(super) async fn send(&mut self, event: &impl Serialize) -> Result<(), Gone> {
-        let line = serde_json::to_string(event).map_err(|_| Gone)?;
-        self.0.send(Bytes::from(format!("data: {line}\n\n"))).await.map_err(|_| Gone)
+    pub(super) async fn send(&mut self, event: &impl Serialize) -> Result<(), Disconnected> {
+        let line = serde_json::to_string(event).map_err(|_| Disconnected)?;
+        self.0.send(Bytes::from(format!("data: {line}\n\n"))).await.map_err(|_| Disconnected)
     }
 }
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    let wanted = Wanted::read(&app, &call)?;
+    let request = TranslateRequest::read(&app, &call)?;
     let options = TranslateOptions {
         glossary: call.glossary(&app)?,
         without_memory: call.refuses_memory(),
         ..TranslateOptions::default()
     };
-    if let Texts::Many(_) = wanted.texts {
+    if let Texts::Many(_) = request.texts {
         return Err(ApiError::bad("Invalid request: q must be a string; a stream has one text"));
     }
     let deadline = app.deadline();
-    let ready = app.until(deadline, wanted.parse(&app)).await?.pop();
-    let ready = ready.ok_or_else(|| ApiError::missing("q"))?;
+    let text = app.until(deadline, request.parse(&app)).await?.pop();
+    let text = text.ok_or_else(|| ApiError::missing("q"))?;
     let (to, body) = mpsc::channel(16);
     tokio::spawn(async move {
         let mut events = Events(to);
-        let work = async { Ok(follow(&app, &ready.routed.route, ready.parsed, &options, &mut events).await) };
+        let work = async { Ok(follow(&app, &text.routed.route, text.parsed, &options, &mut events).await) };
         let outcome = app.until(deadline, work);
         // A client that has disconnected gets no response; dropping the future cancelled its
         // sentences.
         let last = match outcome.await {
             Ok(Ok(text)) => events.send(&Event::Text { text: &text, done: true }).await,
-            Ok(Err(Stop::Gone)) => Err(Gone),
+            Ok(Err(Stop::Disconnected)) => Err(Disconnected),
             Ok(Err(Stop::Failed(error))) | Err(error) => {
                 events.send(&Event::Error { error: &error.message, done: true }).await
             }
@@ -95,13 +95,13 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
 
 /// Why a stream ends early.
 enum Stop {
-    Gone,
+    Disconnected,
     Failed(ApiError),
 }
 
-impl From<Gone> for Stop {
-    fn from(_: Gone) -> Self {
-        Stop::Gone
+impl From<Disconnected> for Stop {
+    fn from(_: Disconnected) -> Self {
+        Stop::Disconnected
     }
 }
 
@@ -127,7 +127,7 @@ async fn follow(
         return Ok(text.source);
     }
     let mut job = app.job(route, text.document.sentences.iter(), options);
-    let mut told = String::new();
+    let mut sent = String::new();
     while let Some(round) = job.next_round() {
         let mut sentences: Vec<QueuedSentence> = round.queries.iter().map(queued).collect();
         let followed = round.stage + 1 == route.len()
@@ -141,7 +141,7 @@ async fn follow(
         let ticket = app.submit_round(route, &round, sentences)?;
         drop(to);
         if followed {
-            tell(&text.document, &job, from, &mut told, events).await?;
+            send_updates(&text.document, &job, from, &mut sent, events).await?;
         }
         job.answer(ticket.wait().await.map_err(ApiError::from)?);
     }
@@ -154,42 +154,43 @@ async fn follow(
 
 /// Sends the text while its sentences grow. Returns when all sentences are finished, because then
 /// every sender of `from` has been dropped.
-async fn tell(
+async fn send_updates(
     document: &Document,
     job: &Job,
-    mut from: mpsc::Receiver<Growth>,
-    told: &mut String,
+    mut from: mpsc::Receiver<Progress>,
+    sent: &mut String,
     events: &mut Events,
 ) -> Result<(), Stop> {
     let known: Vec<Option<String>> = (0..document.sentences.len()).map(|i| job.memory_match(i)).collect();
     let mut parts: Vec<Vec<String>> = vec![Vec::new(); document.sentences.len()];
     let mut grown = 0;
     loop {
-        let growth = tokio::select! {
-            growth = from.recv() => growth,
-            () = events.0.closed() => return Err(Stop::Gone),
+        let progress = tokio::select! {
+            progress = from.recv() => progress,
+            () = events.0.closed() => return Err(Stop::Disconnected),
         };
-        let Some(growth) = growth else { return Ok(()) };
-        grown += grow(&mut parts, growth);
-        if grown < told.len() / GROWTH {
+        let Some(progress) = progress else { return Ok(()) };
+        grown += record_progress(&mut parts, progress);
+        if grown < sent.len() / GROWTH {
             continue;
         }
         grown = 0;
-        let said = |i: usize| known[i].clone().or_else(|| (!parts[i].is_empty()).then(|| parts[i].join(" ")));
-        let text = document.render_partial(said);
-        if text != *told {
+        let partial =
+            |i: usize| known[i].clone().or_else(|| (!parts[i].is_empty()).then(|| parts[i].join(" ")));
+        let text = document.render_partial(partial);
+        if text != *sent {
             events.send(&Event::Text { text: &text, done: false }).await?;
-            *told = text;
+            *sent = text;
         }
     }
 }
 
 /// Stores the progress of a sentence, and returns the number of bytes by which it has grown.
-fn grow(parts: &mut [Vec<String>], growth: Growth) -> usize {
-    let Some(said) = parts.get_mut(growth.sentence) else { return 0 };
-    if said.len() <= growth.part {
-        said.resize(growth.part + 1, String::new());
+fn record_progress(parts: &mut [Vec<String>], progress: Progress) -> usize {
+    let Some(sentence) = parts.get_mut(progress.sentence) else { return 0 };
+    if sentence.len() <= progress.part {
+        sentence.resize(progress.part + 1, String::new());
     }
-    let before = std::mem::replace(&mut said[growth.part], growth.text).len();
-    said[growth.part].len().saturating_sub(before)
+    let before = std::mem::replace(&mut sentence[progress.part], progress.text).len();
+    sentence[progress.part].len().saturating_sub(before)
 }

@@ -117,20 +117,20 @@ pub(super) struct Routed {
 
 /// A parsed text with its route.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct RoutedText {
     pub(super) parsed: Parsed,
     pub(super) routed: Routed,
 }
 
 /// The texts and languages of a translation request.
-pub(super) struct Wanted {
+pub(super) struct TranslateRequest {
     pub(super) texts: Texts,
     source: String,
     target: String,
     markup: bool,
 }
 
-impl Wanted {
+impl TranslateRequest {
     /// Parses and validates a request, in the same order as LibreTranslate.
     pub(super) fn read(app: &App, call: &Call) -> ApiResult<Self> {
         let texts = call.texts()?;
@@ -150,12 +150,12 @@ impl Wanted {
         };
         let (source, target) = (source.to_owned(), target.to_owned());
         app.metrics.characters.add(characters);
-        Ok(Wanted { texts, source, target, markup })
+        Ok(TranslateRequest { texts, source, target, markup })
     }
 
     /// Determines the routes of its texts and splits them into sentences.
-    pub(super) async fn parse(self, app: &Arc<App>) -> ApiResult<Vec<Ready>> {
-        let Wanted { texts, source, target, markup } = self;
+    pub(super) async fn parse(self, app: &Arc<App>) -> ApiResult<Vec<RoutedText>> {
+        let TranslateRequest { texts, source, target, markup } = self;
         parse(app, texts.list().to_vec(), source, target, markup).await
     }
 }
@@ -167,23 +167,23 @@ pub(super) async fn parse(
     source: String,
     target: String,
     markup: bool,
-) -> ApiResult<Vec<Ready>> {
+) -> ApiResult<Vec<RoutedText>> {
     let _reserved = app.reserve(&source, &target)?;
     let shared = Arc::clone(app);
     app.compute(move |cancellation| {
-        let ready = |text: String| {
+        let parse_text = |text: String| {
             cancellation.check()?;
             if markup {
                 let language = (!source.eq_ignore_ascii_case("auto")).then_some(source.as_str());
                 let document = html::document_in(&text, language);
                 let routed = route(&shared, &document.words(), &source, &target)?;
-                return Ok(Ready { parsed: Parsed { source: text, document }, routed });
+                return Ok(RoutedText { parsed: Parsed { source: text, document }, routed });
             }
             let routed = route(&shared, &text, &source, &target)?;
             let document = Document::plain_in(&text, Some(&routed.source));
-            Ok(Ready { parsed: Parsed { source: text, document }, routed })
+            Ok(RoutedText { parsed: Parsed { source: text, document }, routed })
         };
-        texts.into_iter().map(ready).collect()
+        texts.into_iter().map(parse_text).collect()
     })
     .await
 }
@@ -207,7 +207,7 @@ pub(super) fn route(app: &App, text: &str, source: &str, target: &str) -> ApiRes
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let alternatives = call.alternatives(app.settings.limits.alternatives)?;
-    let wanted = Wanted::read(&app, &call)?;
+    let request = TranslateRequest::read(&app, &call)?;
     let options = TranslateOptions {
         alternatives,
         alignment: call.flag("alignment"),
@@ -215,10 +215,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         without_memory: call.refuses_memory(),
     };
     let (alignment, confidence) = (options.alignment, options.alignment || call.flag("confidence"));
-    let one = matches!(wanted.texts, Texts::One(_));
+    let one = matches!(request.texts, Texts::One(_));
     let work = async {
         let (parsed, routed): (Vec<Parsed>, Vec<Routed>) =
-            wanted.parse(&app).await?.into_iter().map(|ready| (ready.parsed, ready.routed)).unzip();
+            request.parse(&app).await?.into_iter().map(|text| (text.parsed, text.routed)).unzip();
         let outcomes = translate_all(&app, parsed, &routed, options).await?;
         Ok((outcomes, routed))
     };
@@ -226,7 +226,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let warning = routed.iter().find_map(|routed| routed.warning.clone());
     let found: Option<Vec<Detected>> = routed.into_iter().map(|routed| routed.detected).collect();
     let places = outcomes.iter().map(|o| o.best.alignment.clone()).collect();
-    let sure: Vec<Option<f32>> = outcomes.iter().map(|o| o.report.confidence).collect();
+    let confidences: Vec<Option<f32>> = outcomes.iter().map(|o| o.report.confidence).collect();
     let sentences: Vec<Vec<Option<f32>>> = outcomes.iter().map(|o| o.report.sentences.clone()).collect();
     let terms: Vec<Terms> = outcomes.iter().map(|o| o.report.terms.clone().into()).collect();
     let memory: Vec<Option<&str>> = outcomes.iter().map(|o| o.report.memory.map(Match::name)).collect();
@@ -239,7 +239,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         detected_language: found.map(|found| shaped(one, found)),
         alternatives: (alternatives > 0).then(|| shaped(one, others)),
         alignment: alignment.then_some(places),
-        confidence: confidence.then(|| shaped(one, sure)),
+        confidence: confidence.then(|| shaped(one, confidences)),
         sentence_confidence: confidence.then(|| shaped(one, sentences)),
         warning,
         memory: memory.iter().any(Option::is_some).then(|| shaped(one, memory)),

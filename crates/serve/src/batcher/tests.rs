@@ -63,7 +63,7 @@ fn bench(batching: Batching, held: bool) -> (Bench, channel::Sender<()>) {
 }
 
 fn one_worker(queue: usize) -> Batching {
-    Batching { most: 4, wait: Duration::ZERO, queue, workers: 1, cores: 1, ..Batching::default() }
+    Batching { max_batch: 4, wait: Duration::ZERO, queue, workers: 1, cores: 1, ..Batching::default() }
 }
 
 fn sentences(texts: &[&str]) -> Vec<QueuedSentence> {
@@ -160,7 +160,7 @@ fn long_requests_do_not_lock_others_out() {
     // A dropped request leaves the queue completely.
     drop(long);
     let last = submit(4).unwrap();
-    assert_eq!((bench.batcher.waiting(), bench.metrics.given_up.get()), (10, 1000));
+    assert_eq!((bench.batcher.waiting(), bench.metrics.cancelled.get()), (10, 1000));
     go.send(()).unwrap();
     for ticket in short.into_iter().chain([first, last]) {
         wait(ticket).unwrap();
@@ -174,14 +174,14 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
     let first = bench.batcher.submit(sentences(&["x"])).unwrap();
     bench.begun.recv().unwrap();
     // Half a second per sentence: four may wait, and a long request counts as one batch at most.
-    bench.batcher.shared.lock().pace = Some(0.5);
+    bench.batcher.shared.lock().seconds_per_sentence = Some(0.5);
     let mut waiting = vec![first, bench.batcher.submit(sentences(&["s"; 50])).unwrap()];
     waiting.push(bench.batcher.submit(sentences(&["a"])).unwrap());
-    let late = bench.batcher.submit(sentences(&["b"])).unwrap_err();
-    assert_eq!(late, Failure::Late(Duration::from_millis(500)));
-    assert_eq!(bench.batcher.reserve().err(), Some(late), "before any work is done for it");
+    let refusal = bench.batcher.submit(sentences(&["b"])).unwrap_err();
+    assert_eq!(refusal, Failure::WaitTooLong(Duration::from_millis(500)));
+    assert_eq!(bench.batcher.reserve().err(), Some(refusal), "before any work is done for it");
     // Requests with earlier work continue, and dropped requests make room.
-    waiting.push(bench.batcher.submit_as(Turn::Later, sentences(&["c"])).unwrap());
+    waiting.push(bench.batcher.submit_as(Submission::Later, sentences(&["c"])).unwrap());
     drop(waiting.remove(1));
     waiting.push(bench.batcher.submit(sentences(&["d"])).unwrap());
     // Three wait; two more may be parsed, and a third when one of those is done.
@@ -199,12 +199,12 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
 fn the_pace_is_that_of_batches_behind_which_others_wait() {
     let mut queue = Queue::default();
     let batching = Batching { max_wait: Duration::from_secs(1), ..one_worker(100) };
-    assert_eq!(queue.late(&batching, 0), None, "nothing is known");
+    assert_eq!(queue.excess_wait(&batching, 0), None, "nothing is known");
     queue.ran(10, Duration::from_secs(4), 2);
-    assert_eq!(queue.pace, Some(0.2));
+    assert_eq!(queue.seconds_per_sentence, Some(0.2));
     queue.ran(1, Duration::from_millis(700), 1);
-    assert!((queue.pace.unwrap() - 0.3).abs() < 1e-9, "{:?}", queue.pace);
-    assert_eq!(queue.late(&batching, 0), None, "nobody waits");
+    assert!((queue.seconds_per_sentence.unwrap() - 0.3).abs() < 1e-9, "{:?}", queue.seconds_per_sentence);
+    assert_eq!(queue.excess_wait(&batching, 0), None, "nobody waits");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn nobody_works_for_a_client_that_has_gone() {
     go.send(()).unwrap();
     assert_eq!(wait(third), Ok(vec!["dc".into()]));
     assert_eq!(*bench.engine.batches.lock().unwrap(), [vec!["ab"], vec!["cd"]]);
-    assert_eq!(bench.metrics.given_up.get(), 1);
+    assert_eq!(bench.metrics.cancelled.get(), 1);
 }
 
 #[test]
@@ -261,6 +261,6 @@ fn growth_is_told_to_who_follows() {
     let mut followed = sentences(&["ab"]);
     followed[0].progress = Some((7, to));
     wait(bench.batcher.submit(followed).unwrap()).unwrap();
-    assert_eq!(from.blocking_recv(), Some(Growth { sentence: 7, part: 0, text: "ba".into() }));
+    assert_eq!(from.blocking_recv(), Some(Progress { sentence: 7, part: 0, text: "ba".into() }));
     assert_eq!(from.blocking_recv(), None);
 }

@@ -395,8 +395,8 @@ async fn what_is_no_http_is_refused() {
 
 #[tokio::test]
 async fn a_panic_outside_of_the_workers_costs_one_request_too() {
-    assert_eq!(caught(async { 1 }).await, Some(1));
-    assert_eq!(caught(async { [1][usize::from(std::env::args().count() > 0)] }).await, None);
+    assert_eq!(catch_panic(async { 1 }).await, Some(1));
+    assert_eq!(catch_panic(async { [1][usize::from(std::env::args().count() > 0)] }).await, None);
 }
 
 #[test]

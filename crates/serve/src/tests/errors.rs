@@ -154,7 +154,7 @@ fn of(q: &str) -> Value {
 #[tokio::test]
 async fn a_full_queue_says_when_to_come_back() {
     let mut settings = settings();
-    (settings.batching.queue, settings.batching.most) = (1, 1);
+    (settings.batching.queue, settings.batching.max_batch) = (1, 1);
     let (app, stand_in) = with_stand_in(settings);
     let spawn = |q: &str| {
         let (app, value) = (Arc::clone(&app), of(q));

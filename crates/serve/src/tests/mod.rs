@@ -187,12 +187,12 @@ impl BatchTranslator for StandIn {
             }
             let words = text.split(' ').count();
             let wanted = terms.get(i).map_or(&[][..], |terms| &terms.phrases);
-            let said = text.to_uppercase();
-            let kept = said.split(' ').take(words - wanted.len().min(words));
-            let said = kept.chain(wanted.iter().map(|phrase| phrase.spellings[0].as_str()));
-            let said: Vec<&str> = said.collect();
+            let output = text.to_uppercase();
+            let kept = output.split(' ').take(words - wanted.len().min(words));
+            let output = kept.chain(wanted.iter().map(|phrase| phrase.spellings[0].as_str()));
+            let output: Vec<&str> = output.collect();
             let candidate = Candidate {
-                text: if text.contains("silence") { String::new() } else { said.join(" ") },
+                text: if text.contains("silence") { String::new() } else { output.join(" ") },
                 score: 0.0,
                 tokens: vec![String::new(); words],
                 token_scores: Vec::new(),

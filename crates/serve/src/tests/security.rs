@@ -113,8 +113,11 @@ fn the_message_of_a_panic_is_not_logged() {
         .args(["--exact", "tests::security::panics_with_a_text", "--ignored", "--nocapture"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&run.stderr).into_owned() + &String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && said.contains("1 passed"), "{said}");
-    assert!(said.contains("panicked") && said.contains("security.rs") && said.contains("worker 0"), "{said}");
-    assert!(!said.contains("Geheimnis"), "{said}");
+    let output = String::from_utf8_lossy(&run.stderr).into_owned() + &String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && output.contains("1 passed"), "{output}");
+    assert!(
+        output.contains("panicked") && output.contains("security.rs") && output.contains("worker 0"),
+        "{output}"
+    );
+    assert!(!output.contains("Geheimnis"), "{output}");
 }

@@ -316,7 +316,7 @@ async fn terms_of_a_glossary_are_asked_for() {
     // A term that the model cannot produce is reported.
     let answer = post(&app, "/translate", of(json!("The silence dog"), json!("it"))).await.good();
     assert_eq!(answer["terms"], json!({"wanted": 1, "missing": [["dog", "Hund"]]}));
-    for (glossary, says) in [
+    for (glossary, problem) in [
         (json!("other"), "there is no glossary \"other\"; the server has it"),
         (
             json!({"dog": ""}),
@@ -332,7 +332,7 @@ async fn terms_of_a_glossary_are_asked_for() {
         ),
     ] {
         let error = post(&app, "/translate", of(json!("The dog"), glossary)).await.error();
-        assert_eq!(error, (400, format!("Invalid request: {says}")));
+        assert_eq!(error, (400, format!("Invalid request: {problem}")));
     }
     let many: Vec<[String; 2]> = (0..1_001).map(|i| [format!("t{i}"), "x".to_owned()]).collect();
     let error = post(&app, "/translate", of(json!("a"), json!(many))).await.error();
