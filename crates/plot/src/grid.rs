@@ -1,6 +1,6 @@
 //! A grid of heat maps, for example of every head of every layer.
 
-use super::heat::{Body, HeatMap, MARGIN, Room, draw_scale};
+use super::heat::{HeatMap, MARGIN, MapLayout, SizeLimits, draw_scale};
 use super::matrix::scale_range;
 use super::scene::{Paint, Scene, Text};
 use super::svg;
@@ -65,12 +65,12 @@ impl Grid {
         let mut scene = Scene { title: clean(&self.title), ..Scene::default() };
         let columns = self.columns.clamp(1, self.maps.len().max(1));
         scene.description = format!("{} heat maps in rows of {columns}.", self.maps.len());
-        let bodies: Vec<Body> = (0..self.maps.len()).map(|i| self.body(i, columns)).collect();
+        let layouts: Vec<MapLayout> = (0..self.maps.len()).map(|i| self.layout(i, columns)).collect();
         let rows = self.maps.len().div_ceil(columns);
         // Cells are aligned across each row and column of maps, even if only some of the maps have
         // labels.
-        let most = |keep: &dyn Fn(usize) -> bool, of: &dyn Fn(&Body) -> f64| {
-            bodies.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, b)| of(b)).fold(0.0, f64::max)
+        let most = |keep: &dyn Fn(usize) -> bool, of: &dyn Fn(&MapLayout) -> f64| {
+            layouts.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, b)| of(b)).fold(0.0, f64::max)
         };
         let lefts: Vec<f64> = (0..columns).map(|c| most(&|i| i % columns == c, &|b| b.left)).collect();
         let titles: Vec<(Text, Text)> = self.maps.iter().map(|m| self.map_title(m)).collect();
@@ -97,7 +97,7 @@ impl Grid {
         for r in 0..rows {
             let mut x = MARGIN;
             for c in 0..columns {
-                let Some((map, body)) = self.maps.get(r * columns + c).zip(bodies.get(r * columns + c))
+                let Some((map, layout)) = self.maps.get(r * columns + c).zip(layouts.get(r * columns + c))
                 else {
                     break;
                 };
@@ -108,7 +108,7 @@ impl Grid {
                 let beside = left + name.width();
                 scene.text(Text { x: left, y: y + 11.0, ..name });
                 scene.text(Text { x: beside, y: y + 11.0, ..extent });
-                body.draw(&mut scene, (left - body.left, top - body.top), range, Vec::new(), false);
+                layout.draw(&mut scene, (left - layout.left, top - layout.top), range, Vec::new(), false);
                 x = left + widths[c] + GAP;
                 right = f64::max(right, x);
             }
@@ -142,12 +142,12 @@ impl Grid {
         (name, Text::new(0.0, 0.0, 11.0, extent).paint(Paint::Soft))
     }
 
-    fn body(&self, i: usize, columns: usize) -> Body {
+    fn layout(&self, i: usize, columns: usize) -> MapLayout {
         let map = &self.maps[i];
         let beside = (!i.is_multiple_of(columns)).then(|| &self.maps[i - 1]);
         let above = i.checked_sub(columns).map(|i| &self.maps[i]);
         let side = |n: usize| (10.0 * n as f64).clamp(150.0, 320.0);
-        let room = Room {
+        let limits = SizeLimits {
             side: (side(map.matrix.columns()), side(map.matrix.rows())),
             cell: 20.0,
             label: 14,
@@ -155,6 +155,6 @@ impl Grid {
             columns: above
                 .is_none_or(|a| a.columns != map.columns || a.matrix.columns() != map.matrix.columns()),
         };
-        Body::new(map, room)
+        MapLayout::new(map, limits)
     }
 }

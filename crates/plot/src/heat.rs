@@ -98,8 +98,10 @@ impl HeatMap {
     pub(super) fn scene(&self) -> Scene {
         let mut scene = Scene { title: clean(&self.title), description: self.describe(), ..Scene::default() };
         let range = scale_range(self.range, self.matrix.extent());
-        let body =
-            Body::new(self, Room { side: (720.0, 560.0), cell: 26.0, label: 24, rows: true, columns: true });
+        let layout = MapLayout::new(
+            self,
+            SizeLimits { side: (720.0, 560.0), cell: 26.0, label: 24, rows: true, columns: true },
+        );
         let (mut x, mut y) = (MARGIN, MARGIN);
         let title = Text::new(x, y + 14.0, 16.0, truncate(&scene.title, 90)).bold();
         let title_width = title.width();
@@ -113,30 +115,30 @@ impl HeatMap {
         if !self.column_axis.is_empty() {
             y += 18.0;
         }
-        let (w, h) = body.size();
+        let (w, h) = layout.size();
         let label = |text: &str| truncate(&clean(text), 60);
         scene.text(
-            Text::new(x + body.left + body.inner().0 / 2.0, y - 6.0, 12.0, label(&self.column_axis))
+            Text::new(x + layout.left + layout.inner().0 / 2.0, y - 6.0, 12.0, label(&self.column_axis))
                 .paint(Paint::Soft)
                 .anchor(Anchor::Middle),
         );
         scene.text(
-            Text::new(x - 8.0, y + body.top + body.inner().1 / 2.0, 12.0, label(&self.row_axis))
+            Text::new(x - 8.0, y + layout.top + layout.inner().1 / 2.0, 12.0, label(&self.row_axis))
                 .paint(Paint::Soft)
                 .anchor(Anchor::Middle)
                 .upward(),
         );
-        let tips = self.tips(&body);
-        body.draw(&mut scene, (x, y), range, tips, self.values);
+        let tips = self.tips(&layout);
+        layout.draw(&mut scene, (x, y), range, tips, self.values);
         let legend = draw_scale(
             &mut scene,
-            (x + w + 20.0, y + body.top),
-            body.inner().1,
+            (x + w + 20.0, y + layout.top),
+            layout.inner().1,
             range,
             &label(&self.scale_label),
         );
-        let mut bottom = (y + h).max(y + body.top + legend.1);
-        if let Some(note) = body.note() {
+        let mut bottom = (y + h).max(y + layout.top + legend.1);
+        if let Some(note) = layout.note() {
             bottom += 20.0;
             scene.text(Text::new(x, bottom, 11.0, note).paint(Paint::Soft));
         }
@@ -157,8 +159,8 @@ impl HeatMap {
         }
     }
 
-    fn tips(&self, body: &Body) -> Vec<String> {
-        if body.block != (1, 1) || self.matrix.values().len() > MAX_TIPS {
+    fn tips(&self, layout: &MapLayout) -> Vec<String> {
+        if layout.block != (1, 1) || self.matrix.values().len() > MAX_TIPS {
             return Vec::new();
         }
         let name = |labels: &[String], i: usize| {
@@ -182,7 +184,7 @@ impl HeatMap {
 /// The space limits of a map: the total size of its cells, the largest cell, the longest label, and
 /// which labels it draws.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct SizeLimits {
     pub(super) side: (f64, f64),
     pub(super) cell: f64,
     pub(super) label: usize,
@@ -191,7 +193,7 @@ pub(super) struct Room {
 }
 
 /// The measured cells and labels of a map.
-pub(super) struct Body {
+pub(super) struct MapLayout {
     matrix: Matrix,
     block: (usize, usize),
     cell: (f64, f64),
@@ -205,30 +207,31 @@ pub(super) struct Body {
     pub(super) top: f64,
 }
 
-impl Body {
-    pub(super) fn new(map: &HeatMap, room: Room) -> Self {
+impl MapLayout {
+    pub(super) fn new(map: &HeatMap, limits: SizeLimits) -> Self {
         let (matrix, block) = map.matrix.shrunk(MAX_SIDE);
-        let cell = cell_size(&matrix, room, map.values);
+        let cell = cell_size(&matrix, limits, map.values);
         let size = |cell: f64| (cell - 1.0).clamp(9.0, 12.0);
         let sizes = (size(cell.1), size(cell.0));
-        let shorten = |names: &[String], i: usize| truncate(&clean(&names[i]), room.label);
+        let shorten = |names: &[String], i: usize| truncate(&clean(&names[i]), limits.label);
         // Names are placed as densely as possible, numbers with some space.
         let pitch = sizes.0 * if map.rows.is_empty() { 1.6 } else { 1.0 };
-        let rows = pick(&map.rows, matrix.rows(), block.0, (pitch / cell.1).ceil(), shorten);
+        let rows = select_labels(&map.rows, matrix.rows(), block.0, (pitch / cell.1).ceil(), shorten);
         let widest = |labels: &[(usize, String)]| labels.iter().map(|l| columns(&l.1)).max().unwrap_or(0);
         // Horizontal if every label fits above its cell, or can skip cells because it is a number;
         // otherwise vertical.
-        let mut names = pick(&map.columns, matrix.columns(), block.1, (sizes.1 / cell.0).ceil(), shorten);
+        let mut names =
+            select_labels(&map.columns, matrix.columns(), block.1, (sizes.1 / cell.0).ceil(), shorten);
         let width = (widest(&names) as f64 + 1.0) * sizes.1 * 0.6;
         let upward = width > cell.0 && !map.columns.is_empty();
         if !upward {
-            names = pick(&map.columns, matrix.columns(), block.1, (width / cell.0).ceil(), shorten);
+            names = select_labels(&map.columns, matrix.columns(), block.1, (width / cell.0).ceil(), shorten);
         }
-        let rows = if room.rows { rows } else { Vec::new() };
-        let names = if room.columns { names } else { Vec::new() };
+        let rows = if limits.rows { rows } else { Vec::new() };
+        let names = if limits.columns { names } else { Vec::new() };
         let left = rows.iter().map(|l| mono_width(&l.1, sizes.0)).fold(0.0, f64::max);
         let high = if upward { widest(&names) as f64 * sizes.1 * 0.6 } else { sizes.1 * 0.8 };
-        Body {
+        MapLayout {
             left: if rows.is_empty() { 0.0 } else { left + 7.0 },
             top: if names.is_empty() { 0.0 } else { high + 7.0 },
             matrix,
@@ -329,22 +332,22 @@ fn paint(value: f32, range: (f64, f64)) -> Paint {
 
 /// Square cells of whole pixels if they are large enough to be visible, otherwise any size that
 /// fills the space.
-fn cell_size(matrix: &Matrix, room: Room, values: bool) -> (f64, f64) {
+fn cell_size(matrix: &Matrix, limits: SizeLimits, values: bool) -> (f64, f64) {
     if values && matrix.rows().max(matrix.columns()) <= 64 {
         return (42.0, 24.0);
     }
-    let fit = |room: f64, count: usize| room / count.max(1) as f64;
-    let (w, h) = (fit(room.side.0, matrix.columns()), fit(room.side.1, matrix.rows()));
+    let fit = |side: f64, count: usize| side / count.max(1) as f64;
+    let (w, h) = (fit(limits.side.0, matrix.columns()), fit(limits.side.1, matrix.rows()));
     let whole = |v: f64| if v >= 4.0 { v.floor() } else { v };
-    let square = w.min(h).min(room.cell);
+    let square = w.min(h).min(limits.cell);
     if square >= 8.0 {
         return (square.floor(), square.floor());
     }
-    (whole(w.min(room.cell)), whole(h.min(room.cell)))
+    (whole(w.min(limits.cell)), whole(h.min(limits.cell)))
 }
 
 /// Selects the cells that get a label: names at the given stride, or numbers at round values.
-fn pick(
+fn select_labels(
     names: &[String],
     cells: usize,
     block: usize,
