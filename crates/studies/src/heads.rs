@@ -173,7 +173,7 @@ fn summary(report: &mut Report, counts: &[usize], table: &Table, heads: usize, r
             "宽度相同时，多个头比一个头翻译得好，因为每个头可以看不同的东西。",
         ],
     };
-    let spare = match 2 * removed.cheap() > removed.costs.len() {
+    let spare = match 2 * removed.cheap_count() > removed.costs.len() {
         true => [
             "Most single heads can be taken out of the trained model at little cost: what they do, others do too.",
             "从训练好的模型里去掉任何一个头，大多损失很小：它做的事，别的头也在做。",
@@ -191,11 +191,11 @@ fn summary(report: &mut Report, counts: &[usize], table: &Table, heads: usize, r
         bleu(&best),
         counted(counts[worst]),
         bleu(&worst),
-        removed.costs[removed.dearest()],
-        removed.name(removed.dearest()),
-        removed.cheap(),
+        removed.costs[removed.most_costly()],
+        removed.name(removed.most_costly()),
+        removed.cheap_count(),
         removed.costs.len(),
-        without::LITTLE,
+        without::CHEAP_BLEU,
     ));
 }
 

@@ -128,6 +128,6 @@ pub(crate) fn last_cross_attention(e: &Taped<'_>, shape: HeadShape) -> Vec<Vec<f
 }
 
 /// The index of the largest number.
-pub(crate) fn greatest(x: &[f32]) -> usize {
+pub(crate) fn argmax(x: &[f32]) -> usize {
     (0..x.len()).reduce(|a, b| if x[b] > x[a] { b } else { a }).unwrap_or(0)
 }

@@ -6,7 +6,7 @@ mod model;
 use crate::report::significant;
 use crate::small::{Pairs, Task};
 use crate::{Column, Report, Setup, Study, Table};
-use model::{Model, Norm, Use, mean, padding_share, ragged};
+use model::{Model, Norm, StatisticsKind, mean, padding_share, ragged};
 use regard_core::batch::Batch;
 use regard_core::{Error, Key, Result};
 use regard_metrics::{Bleu, Metric};
@@ -38,12 +38,12 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// The mean loss per held-out token in batches of this many sentences.
-    fn loss(&self, model: &Model, sentences: usize, by: Use) -> Result<f64> {
+    fn loss(&self, model: &Model, sentences: usize, kind: StatisticsKind) -> Result<f64> {
         let wanted = self.setup.choose(8, 128, 400).min(self.held_out.len());
         let mut losses = Vec::new();
         for part in self.held_out[..wanted].chunks(sentences) {
             let batch = Batch::new(part.iter().map(|(s, t)| (&s[..], &t[..])), self.start)?;
-            losses.extend(model.token_losses(self.setup, &batch, by)?);
+            losses.extend(model.token_losses(self.setup, &batch, kind)?);
         }
         Ok(mean(&losses))
     }
@@ -160,15 +160,23 @@ fn quality(
         let texts: Vec<String> = ids.iter().map(|ids| task.tokenizer.decode(ids)).collect();
         let bleu =
             Bleu::default().corpus(&texts, std::slice::from_ref(&references)).map_err(Error::other)?.score;
-        let (by_batch, by_kept) =
-            (lab.loss(model, sentences, Use::Batch)?, lab.loss(model, sentences, Use::Kept)?);
+        let (by_batch, by_running) = (
+            lab.loss(model, sentences, StatisticsKind::Batch)?,
+            lab.loss(model, sentences, StatisticsKind::Running)?,
+        );
         let last = &model.losses[model.losses.len() - model.losses.len().min(50)..];
         let training = last.iter().sum::<f64>() / last.len().max(1) as f64;
-        table.row([model.norm.name().into(), training.into(), by_batch.into(), by_kept.into(), bleu.into()]);
+        table.row([
+            model.norm.name().into(),
+            training.into(),
+            by_batch.into(),
+            by_running.into(),
+            bleu.into(),
+        ]);
         let points: Vec<(f64, f64)> =
             model.losses.iter().enumerate().map(|(i, loss)| ((i + 1) as f64, *loss)).collect();
         chart = chart.series(Series::new(model.norm.name(), regard_plot::smooth(&points, 5)));
-        found.push(format!("{} {bleu:.1} (held-out loss {by_kept:.2})", model.norm.name()));
+        found.push(format!("{} {bleu:.1} (held-out loss {by_running:.2})", model.norm.name()));
     }
     report.heading("Quality");
     report.table(table);
@@ -194,16 +202,21 @@ fn statistics(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: u
     );
     let mut columns = Vec::new();
     for model in models.iter().filter(|m| m.norm != Norm::Layer) {
-        let mut sums = vec![(0.0, 0.0); model.kept().len()];
+        let mut sums = vec![(0.0, 0.0); model.running().len()];
         for i in 0..batches {
             let batch = ragged(lab.key.child(i), &lab.held_out, sentences, lab.start)?;
-            for ((sum, seen), kept) in sums.iter_mut().zip(model.seen(lab.setup, &batch)?).zip(model.kept()) {
-                let d = kept.mean.len();
+            for ((sum, batch_statistics), running) in
+                sums.iter_mut().zip(model.batch_statistics(lab.setup, &batch)?).zip(model.running())
+            {
+                let d = running.mean.len();
                 for c in 0..d {
-                    let deviation = f64::from(kept.variance[c]).max(1e-12).sqrt();
+                    let deviation = f64::from(running.variance[c]).max(1e-12).sqrt();
                     let share = 1.0 / (d as u64 * batches) as f64;
-                    sum.0 += share * f64::from((seen.mean[c] - kept.mean[c]).abs()) / deviation;
-                    sum.1 += share * 100.0 * (f64::from(seen.variance[c]).sqrt() / deviation - 1.0).abs();
+                    sum.0 +=
+                        share * f64::from((batch_statistics.mean[c] - running.mean[c]).abs()) / deviation;
+                    sum.1 += share
+                        * 100.0
+                        * (f64::from(batch_statistics.variance[c]).sqrt() / deviation - 1.0).abs();
                 }
             }
         }
@@ -260,20 +273,20 @@ fn sizes(report: &mut Report, lab: &Lab<'_>, models: &[Model]) -> Result<()> {
     .log_x();
     let all: &[usize] = lab.setup.choose(&[1, 4], &[1, 2, 4, 8, 16, 32, 64], &[1, 2, 4, 8, 16, 32, 64, 128]);
     for (colour, model) in models.iter().enumerate() {
-        let uses: &[(Use, &str)] = match model.norm {
-            Norm::Layer => &[(Use::Batch, "the token's own")],
-            _ => &[(Use::Batch, "of the batch"), (Use::Kept, "of inference")],
+        let kinds: &[(StatisticsKind, &str)] = match model.norm {
+            Norm::Layer => &[(StatisticsKind::Batch, "the token's own")],
+            _ => &[(StatisticsKind::Batch, "of the batch"), (StatisticsKind::Running, "of inference")],
         };
-        for (by, words) in uses {
+        for (kind, words) in kinds {
             let mut points = Vec::new();
             for &sentences in all {
-                let loss = lab.loss(model, sentences, *by)?;
+                let loss = lab.loss(model, sentences, *kind)?;
                 table.row([model.norm.name().into(), (*words).into(), sentences.into(), loss.into()]);
                 points.push((sentences as f64, loss));
             }
             let series =
                 Series::new(format!("{}, {words}", model.norm.name()), points).markers().colour(colour);
-            chart = chart.series(if *by == Use::Kept { series.dashed() } else { series });
+            chart = chart.series(if *kind == StatisticsKind::Running { series.dashed() } else { series });
         }
     }
     report.heading("The size of a batch");
@@ -345,7 +358,7 @@ fn beside(lab: &Lab<'_>, model: &Model, sentence: &(Vec<u32>, Vec<u32>), others:
         pairs.push((source, others.output[inputs[i]..inputs[i + 1]].to_vec()));
     }
     let batch = Batch::new(pairs.iter().map(|(s, t)| (&s[..], &t[..])), lab.start)?;
-    let mut losses = model.token_losses(lab.setup, &batch, Use::Batch)?;
+    let mut losses = model.token_losses(lab.setup, &batch, StatisticsKind::Batch)?;
     losses.truncate(sentence.1.len());
     Ok(losses)
 }
@@ -364,7 +377,7 @@ mod tests {
         assert!(change(1) > 1e-4 && change(2) > 1e-4, "{} {}", change(1), change(2));
         let sizes = report.find_table("batch-size").unwrap();
         let loss = |row| sizes.number(row, "loss").unwrap();
-        // Layer norm, then batch norm with batch statistics and with kept statistics, two sizes
+        // Layer norm, then batch norm with batch statistics and with running statistics, two sizes
         // each.
         assert!((loss(0) - loss(1)).abs() < 1e-5);
         assert!((loss(2) - loss(3)).abs() > 1e-4);

@@ -6,7 +6,7 @@ mod pictures;
 
 use crate::net::{self, Fitted, Net as _, Recipe};
 use crate::{Column, Report, Setup, Study, Table};
-use model::{Answer, Model, Places, QUESTIONS};
+use model::{Answer, Model, PositionKind, QUESTIONS};
 use pictures::{PATCH, Picture};
 use regard_core::{Key, Result};
 use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
@@ -47,12 +47,12 @@ fn sizes(setup: &Setup<'_>) -> Sizes {
 
 /// A trained model and its answers for unseen pictures.
 struct Trained {
-    places: Places,
+    positions: PositionKind,
     model: Model,
     fitted: Fitted,
     /// The fraction of correct positions on the watched pictures, against the number of training
     /// pictures.
-    course: Vec<(f64, f64)>,
+    learning_curve: Vec<(f64, f64)>,
     answers: Vec<Answer>,
     /// The answers for the same pictures with their patches shuffled.
     shuffled: Vec<Answer>,
@@ -66,12 +66,12 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let shuffled: Vec<Picture> =
         unseen.iter().enumerate().map(|(i, p)| p.shuffled(key.child(2).child(i as u64))).collect();
     let mut all = Vec::new();
-    for places in Places::ALL {
-        let model = Model::new(sizes.grid, places, sizes.model);
-        let (fitted, course) = train(setup, &sizes, &model, &unseen, |i| draw(0, i))?;
+    for positions in PositionKind::ALL {
+        let model = Model::new(sizes.grid, positions, sizes.model);
+        let (fitted, learning_curve) = train(setup, &sizes, &model, &unseen, |i| draw(0, i))?;
         let ask = |pictures: &[Picture]| net::answers(setup, &model, &fitted.weights, pictures);
         let (answers, shuffled) = (ask(&unseen)?, ask(&shuffled)?);
-        all.push(Trained { places, fitted, course, answers, shuffled, model });
+        all.push(Trained { positions, fitted, learning_curve, answers, shuffled, model });
     }
     describe(report, &sizes, &unseen);
     results(report, &sizes, &unseen, &all);
@@ -93,12 +93,12 @@ fn train(
 ) -> Result<(Fitted, Vec<(f64, f64)>)> {
     let recipe = sizes.recipe;
     let watched = &unseen[..WATCHED.min(unseen.len())];
-    let mut course = Vec::new();
+    let mut learning_curve = Vec::new();
     let watch = |step: u64, loss: f64, weights: &[f32]| {
         if step.is_multiple_of((recipe.steps / 20).max(1)) {
-            let said = net::answers(setup, model, weights, watched)?;
-            let right = share(watched, &said, |p, a| a.row() == p.row && a.column() == p.column);
-            course.push(((step * recipe.batch as u64) as f64, 100.0 * right));
+            let answers = net::answers(setup, model, weights, watched)?;
+            let right = fraction(watched, &answers, |p, a| a.row() == p.row && a.column() == p.column);
+            learning_curve.push(((step * recipe.batch as u64) as f64, 100.0 * right));
         }
         if step.is_multiple_of((recipe.steps / 4).max(1)) {
             setup.progress(format!("{}: step {step} of {}, loss {loss:.2}", model.name(), recipe.steps));
@@ -106,11 +106,11 @@ fn train(
         Ok(())
     };
     let fitted = net::fit(setup, model, recipe, draw, watch)?;
-    Ok((fitted, course))
+    Ok((fitted, learning_curve))
 }
 
 /// The fraction of pictures with a correct answer.
-fn share(pictures: &[Picture], answers: &[Answer], right: impl Fn(&Picture, &Answer) -> bool) -> f64 {
+fn fraction(pictures: &[Picture], answers: &[Answer], right: impl Fn(&Picture, &Answer) -> bool) -> f64 {
     let count = pictures.iter().zip(answers).filter(|(p, a)| right(p, a)).count();
     count as f64 / pictures.len().max(1) as f64
 }
@@ -156,10 +156,10 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
         ],
     );
     for t in all {
-        let right = |f: fn(&Picture, &Answer) -> bool| 100.0 * share(unseen, &t.answers, f);
+        let right = |f: fn(&Picture, &Answer) -> bool| 100.0 * fraction(unseen, &t.answers, f);
         let looked: f32 = unseen.iter().zip(&t.answers).map(|(p, a)| a.attention[p.place()]).sum();
         table.row([
-            t.places.name().into(),
+            t.positions.name().into(),
             t.model.parameters().len().into(),
             right(|p, a| a.row() == p.row).into(),
             right(|p, a| a.column() == p.column).into(),
@@ -206,9 +206,9 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
     let mut chart =
         LineChart::new("Places found while training", "pictures trained on", "right (% of unseen pictures)");
     for t in all {
-        chart = chart.series(Series::new(t.places.name(), t.course.clone()).markers());
+        chart = chart.series(Series::new(t.positions.name(), t.learning_curve.clone()).markers());
     }
-    let last = all.iter().flat_map(|t| t.course.last()).map(|p| p.0).fold(0.0, f64::max);
+    let last = all.iter().flat_map(|t| t.learning_curve.last()).map(|p| p.0).fold(0.0, f64::max);
     chart = chart.series(Series::new("guessing", vec![(0.0, chance[2]), (last, chance[2])]).dashed());
     chart.y.range = Some((0.0, 100.0));
     let caption = format!("Measured on {} of the unseen pictures.", WATCHED.min(unseen.len()));
@@ -232,11 +232,11 @@ fn order(report: &mut Report, unseen: &[Picture], shuffled: &[Picture], all: &[T
     for t in all {
         let pairs = || t.answers.iter().zip(&t.shuffled);
         let changed = pairs().filter(|(a, b)| (a.row(), a.column()) != (b.row(), b.column())).count();
-        let new = share(shuffled, &t.shuffled, |p, a| a.row() == p.row && a.column() == p.column);
+        let new = fraction(shuffled, &t.shuffled, |p, a| a.row() == p.row && a.column() == p.column);
         let scores = pairs().flat_map(|(a, b)| a.scores.iter().zip(&b.scores));
         let most = scores.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         table.row([
-            t.places.name().into(),
+            t.positions.name().into(),
             (100.0 * changed as f64 / unseen.len().max(1) as f64).into(),
             (100.0 * new).into(),
             most.into(),
@@ -255,15 +255,15 @@ fn likeness(report: &mut Report, sizes: &Sizes, all: &[Trained]) {
     let grid = sizes.grid;
     let chosen = [0, grid / 2 * grid + grid / 2, grid * grid - 1];
     let mut maps = Vec::new();
-    for t in all.iter().filter(|t| t.places != Places::None) {
-        let vectors = t.model.place_vectors(&t.fitted.weights);
+    for t in all.iter().filter(|t| t.positions != PositionKind::None) {
+        let vectors = t.model.position_vectors(&t.fitted.weights);
         let d = vectors.len() / (grid * grid);
         let vector = |place: usize| &vectors[place * d..][..d];
         for place in chosen {
             let values: Vec<f32> =
                 (0..grid * grid).map(|other| cosine(vector(place), vector(other))).collect();
             let rows: Vec<&[f32]> = values.chunks(grid).collect();
-            let kind = if t.places == Places::Learned { "learned" } else { "sinusoids" };
+            let kind = if t.positions == PositionKind::Learned { "learned" } else { "sinusoids" };
             let title = format!("{kind}, ({}, {})", place / grid + 1, place % grid + 1);
             maps.push(numbered(HeatMap::new(title, Matrix::from_rows(&rows)).range(-1.0, 1.0), grid));
         }

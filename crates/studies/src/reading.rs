@@ -56,7 +56,7 @@ fn sizes(setup: &Setup<'_>) -> Sizes {
 struct Trained {
     model: Model,
     fitted: Fitted,
-    course: Vec<(f64, f64)>,
+    learning_curve: Vec<(f64, f64)>,
 }
 
 fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
@@ -72,18 +72,18 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     describe(report, &sizes, &trained, &tested);
     results(report, &tested, &said);
     lengths(setup, report, &sizes, &trained, unseen, (&tested, &said))?;
-    course(report, &trained);
+    learning_curve(report, &trained);
     attention(report, &tested, &said)
 }
 
 fn train(setup: &Setup<'_>, sizes: &Sizes, key: Key, tested: &[Article]) -> Result<Trained> {
     let (model, recipe) = (Model::new(sizes.model), sizes.recipe);
     let watched = &tested[..WATCHED.min(tested.len())];
-    let mut course = Vec::new();
+    let mut learning_curve = Vec::new();
     let watch = |step: u64, loss: f64, weights: &[f32]| {
         if step.is_multiple_of((recipe.steps / 20).max(1)) {
             let right = exact(watched, &net::answers(setup, &model, weights, watched)?);
-            course.push(((step * recipe.batch as u64) as f64, right));
+            learning_curve.push(((step * recipe.batch as u64) as f64, right));
             setup.progress(format!(
                 "step {step} of {}, loss {loss:.2}, exact match {right:.1} %",
                 recipe.steps
@@ -93,7 +93,7 @@ fn train(setup: &Setup<'_>, sizes: &Sizes, key: Key, tested: &[Article]) -> Resu
     };
     let write = |i: u64| Article::write(PEOPLE, false, key.child(i));
     let fitted = net::fit(setup, &model, recipe, write, watch)?;
-    Ok(Trained { model, fitted, course })
+    Ok(Trained { model, fitted, learning_curve })
 }
 
 fn answers(setup: &Setup<'_>, trained: &Trained, articles: &[Article]) -> Result<Vec<Answer>> {
@@ -253,13 +253,13 @@ fn lengths(
     Ok(())
 }
 
-fn course(report: &mut Report, trained: &Trained) {
+fn learning_curve(report: &mut Report, trained: &Trained) {
     let mut chart = LineChart::new(
         "Answers while training",
         "questions trained on",
         "exact match (% of unseen questions)",
     )
-    .series(Series::new("exact match", trained.course.clone()).markers());
+    .series(Series::new("exact match", trained.learning_curve.clone()).markers());
     chart.y.range = Some((0.0, 100.0));
     report.picture("course", format!("Measured on up to {WATCHED} of the unseen articles."), chart);
 }

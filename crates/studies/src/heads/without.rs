@@ -10,12 +10,12 @@ use regard_core::model::{AttentionKind, remove_head};
 use regard_plot::{HeatMap, LineChart, Matrix, Series};
 
 /// A head whose removal costs less BLEU than this is cheap.
-pub(super) const LITTLE: f64 = 0.5;
+pub(super) const CHEAP_BLEU: f64 = 0.5;
 
 /// The results of removing heads.
 pub(super) struct Removed {
     /// BLEU with all heads.
-    pub(super) whole: f64,
+    pub(super) full_bleu: f64,
     /// The attention kind, layer and index of each head.
     heads: Vec<(AttentionKind, usize, usize)>,
     /// The BLEU lost by removing each head.
@@ -23,18 +23,18 @@ pub(super) struct Removed {
     /// The BLEU without any heads of a layer: attention kind, layer, BLEU.
     layers: Vec<(AttentionKind, usize, f64)>,
     /// BLEU against the number of heads removed, cheapest first.
-    falling: Vec<(f64, f64)>,
+    bleu_by_removed: Vec<(f64, f64)>,
 }
 
 impl Removed {
     /// The head whose removal costs the most BLEU.
-    pub(super) fn dearest(&self) -> usize {
+    pub(super) fn most_costly(&self) -> usize {
         (0..self.costs.len()).max_by(|&a, &b| self.costs[a].total_cmp(&self.costs[b])).unwrap_or(0)
     }
 
     /// The number of cheap heads.
-    pub(super) fn cheap(&self) -> usize {
-        self.costs.iter().filter(|&&cost| cost < LITTLE).count()
+    pub(super) fn cheap_count(&self) -> usize {
+        self.costs.iter().filter(|&&cost| cost < CHEAP_BLEU).count()
     }
 
     pub(super) fn name(&self, i: usize) -> String {
@@ -51,17 +51,17 @@ pub(super) fn measure(
     described: &[Described],
 ) -> Result<Removed> {
     let heads: Vec<_> = described.iter().map(|d| (d.kind, d.layer, d.head)).collect();
-    let without = |gone: &[(AttentionKind, usize, usize)]| -> Result<f64> {
+    let without = |removed: &[(AttentionKind, usize, usize)]| -> Result<f64> {
         let mut weights = trained.weights.clone();
-        for &(kind, layer, head) in gone {
+        for &(kind, layer, head) in removed {
             remove_head(&trained.model, &mut weights, kind, layer, head)?;
         }
         judge.bleu(setup, &trained.model, &weights)
     };
-    let whole = without(&[])?;
+    let full_bleu = without(&[])?;
     let mut costs = Vec::new();
     for (i, head) in heads.iter().enumerate() {
-        costs.push(whole - without(&[*head])?);
+        costs.push(full_bleu - without(&[*head])?);
         if (i + 1).is_multiple_of((heads.len() / 4).max(1)) {
             setup.progress(format!("removed {} of {} heads, one at a time", i + 1, heads.len()));
         }
@@ -73,11 +73,11 @@ pub(super) fn measure(
     let mut order: Vec<usize> = (0..heads.len()).collect();
     order.sort_by(|&a, &b| costs[a].total_cmp(&costs[b]));
     let cheapest: Vec<_> = order.iter().map(|&i| heads[i]).collect();
-    let mut falling = Vec::new();
-    for gone in (0..=heads.len()).step_by((heads.len() / 12).max(1)) {
-        falling.push((gone as f64, without(&cheapest[..gone])?));
+    let mut bleu_by_removed = Vec::new();
+    for removed in (0..=heads.len()).step_by((heads.len() / 12).max(1)) {
+        bleu_by_removed.push((removed as f64, without(&cheapest[..removed])?));
     }
-    Ok(Removed { whole, heads, costs, layers, falling })
+    Ok(Removed { full_bleu, heads, costs, layers, bleu_by_removed })
 }
 
 pub(super) fn report(report: &mut Report, judge: &Judge<'_>, heads: usize, removed: &Removed) {
@@ -87,7 +87,7 @@ pub(super) fn report(report: &mut Report, judge: &Judge<'_>, heads: usize, remov
          is trained again. Then {} held-out sentences are translated greedily. With all heads BLEU is {:.1}; below zero, a head is one \
          without which it is better.",
         judge.pairs.len(),
-        removed.whole,
+        removed.full_bleu,
     ));
     let names: Vec<String> =
         removed.layers.iter().map(|(kind, layer, _)| format!("{} {}", kind_name(*kind), layer + 1)).collect();
@@ -110,13 +110,13 @@ pub(super) fn report(report: &mut Report, judge: &Judge<'_>, heads: usize, remov
         names.iter().zip(removed.costs.chunks(heads.max(1))).zip(&removed.layers)
     {
         let cells = costs.iter().map(|&cost| cost.into());
-        table.row([name.as_str().into()].into_iter().chain(cells).chain([(removed.whole - left).into()]));
+        table.row([name.as_str().into()].into_iter().chain(cells).chain([(removed.full_bleu - left).into()]));
     }
     report.table(table);
     let mut chart =
         LineChart::new("More and more heads removed", "heads removed, the cheapest first", "BLEU")
-            .series(Series::new("", removed.falling.clone()).markers());
-    chart.y.range = Some((0.0, removed.whole.max(1.0) * 1.1));
+            .series(Series::new("", removed.bleu_by_removed.clone()).markers());
+    chart.y.range = Some((0.0, removed.full_bleu.max(1.0) * 1.1));
     let caption =
         "The order is that of their cost one at a time. What two heads cost together need not be the sum.";
     report.picture("removed-many", caption, chart);

@@ -11,7 +11,7 @@ use std::time::Instant;
 const CLIP: f32 = 1.0;
 
 /// The batch size for evaluation.
-const TOGETHER: usize = 64;
+const EVAL_BATCH: usize = 64;
 
 /// The length of the training and the batch size.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ pub(crate) fn answers<N: Net>(
     let run = |examples: &[N::Example]| {
         let mut tape = Tape::new(setup.isa, 1);
         let mut found = Vec::new();
-        for some in examples.chunks(TOGETHER) {
+        for some in examples.chunks(EVAL_BATCH) {
             tape.clear();
             let (source, target) = net.tokens(some);
             let sides = (&source, &target);

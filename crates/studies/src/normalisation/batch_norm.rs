@@ -43,7 +43,7 @@ pub(super) enum Source {
         zeros: usize,
     },
     /// Statistics collected during training.
-    Kept(Arc<Statistics>),
+    Running(Arc<Statistics>),
 }
 
 /// Batch normalisation.
@@ -86,7 +86,7 @@ impl Op for BatchNorm {
                 of_batch = Statistics::of(x, d, *zeros);
                 &of_batch
             }
-            Source::Kept(kept) => kept,
+            Source::Running(running) => running,
         };
         for (scale, variance) in scale.iter_mut().zip(&statistics.variance) {
             *scale = (variance + self.epsilon).sqrt().recip();
@@ -118,7 +118,7 @@ impl Op for BatchNorm {
         // Batch statistics depend on x; given ones do not.
         let share = match self.source {
             Source::Batch { zeros } => 1.0 / (y.len() / d + zeros) as f32,
-            Source::Kept(_) => 0.0,
+            Source::Running(_) => 0.0,
         };
         let gamma = cx.weight(self.gamma);
         let mut dx = cx.take_zeroed(self.x);
@@ -144,7 +144,7 @@ mod tests {
     const EPSILON: f32 = 1e-3;
 
     /// Σ c·BatchNorm(x) in f64, written as in the formula.
-    fn objective(x: &[f64], weights: &[f64], c: &[f64], zeros: usize, kept: Option<&Statistics>) -> f64 {
+    fn objective(x: &[f64], weights: &[f64], c: &[f64], zeros: usize, running: Option<&Statistics>) -> f64 {
         let mut total = 0.0;
         for column in 0..D {
             let mut values: Vec<f64> = (0..ROWS).map(|r| x[r * D + column]).collect();
@@ -152,8 +152,8 @@ mod tests {
             let n = values.len() as f64;
             let mut mean = values.iter().sum::<f64>() / n;
             let mut variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
-            if let Some(kept) = kept {
-                (mean, variance) = (f64::from(kept.mean[column]), f64::from(kept.variance[column]));
+            if let Some(running) = running {
+                (mean, variance) = (f64::from(running.mean[column]), f64::from(running.variance[column]));
             }
             for r in 0..ROWS {
                 let normalised = (x[r * D + column] - mean) / (variance + f64::from(EPSILON)).sqrt();
@@ -165,13 +165,16 @@ mod tests {
 
     #[test]
     fn gradients_are_those_of_finite_differences() {
-        let kept = Statistics { mean: vec![0.1, -0.2, 0.3], variance: vec![0.5, 1.5, 2.0] };
-        let sources =
-            [Source::Batch { zeros: 0 }, Source::Batch { zeros: 4 }, Source::Kept(Arc::new(kept.clone()))];
+        let running = Statistics { mean: vec![0.1, -0.2, 0.3], variance: vec![0.5, 1.5, 2.0] };
+        let sources = [
+            Source::Batch { zeros: 0 },
+            Source::Batch { zeros: 4 },
+            Source::Running(Arc::new(running.clone())),
+        ];
         for source in sources {
             let (zeros, fixed) = match &source {
                 Source::Batch { zeros } => (*zeros, None),
-                Source::Kept(_) => (0, Some(&kept)),
+                Source::Running(_) => (0, Some(&running)),
             };
             let draw = |stream: u64, n: usize| {
                 let key = Key::new(9).child(stream);

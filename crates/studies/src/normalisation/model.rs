@@ -42,11 +42,11 @@ impl Norm {
 
 /// The statistics that a batch norm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum StatisticsKind {
     /// Those of the batch, as in training.
     Batch,
     /// Those kept from training, as in inference.
-    Kept,
+    Running,
 }
 
 /// The weight of a new batch in the running statistics.
@@ -56,7 +56,7 @@ const MOMENTUM: f32 = 0.1;
 const PEAK: f64 = 0.002;
 
 /// The tape with batch norms.
-struct Normed<'a> {
+struct BatchNormExecutor<'a> {
     inner: Taped<'a>,
     norm: Norm,
     epsilon: f32,
@@ -66,9 +66,9 @@ struct Normed<'a> {
     /// The number of sides embedded so far.
     sides: usize,
     /// At inference, the running statistics of each norm, in execution order.
-    kept: Option<&'a [Arc<Statistics>]>,
+    running: Option<&'a [Arc<Statistics>]>,
     /// The batch statistics of each norm.
-    seen: Vec<Statistics>,
+    batch_statistics: Vec<Statistics>,
 }
 
 /// The number of padding rows that a padded batch would have.
@@ -83,24 +83,24 @@ pub(super) fn padding_share(tokens: &Packed) -> f64 {
     zeros as f64 / (zeros + tokens.tokens()).max(1) as f64
 }
 
-impl Normed<'_> {
+impl BatchNormExecutor<'_> {
     fn batch_norm(&mut self, x: Var, norm: &NormLayer) -> Var {
         let zeros = match self.norm {
             Norm::Padded => self.zeros[self.sides.clamp(1, 2) - 1],
             _ => 0,
         };
-        let source = match self.kept.and_then(|kept| kept.get(self.seen.len())) {
-            Some(kept) => Source::Kept(kept.clone()),
+        let source = match self.running.and_then(|running| running.get(self.batch_statistics.len())) {
+            Some(running) => Source::Running(running.clone()),
             None => Source::Batch { zeros },
         };
-        self.seen.push(Statistics::of(self.inner.value(x), self.width, zeros));
+        self.batch_statistics.push(Statistics::of(self.inner.value(x), self.width, zeros));
         let beta = norm.beta.expect("the models of this study have layer norms");
         let (gamma, epsilon) = (norm.gamma, self.epsilon);
         self.inner.push(BatchNorm { x, gamma, beta, epsilon, source })
     }
 }
 
-impl Executor for Normed<'_> {
+impl Executor for BatchNormExecutor<'_> {
     type Tensor = Var;
 
     fn embed(&mut self, layer: &EmbeddingLayer) -> Var {
@@ -173,7 +173,7 @@ pub(super) struct Model {
     pub(super) norm: Norm,
     transformer: Transformer,
     weights: Vec<f32>,
-    kept: Vec<Arc<Statistics>>,
+    running: Vec<Arc<Statistics>>,
     /// The loss per target token at each training step.
     pub(super) losses: Vec<f64>,
 }
@@ -184,7 +184,7 @@ struct Pass {
     out: Vec<f32>,
     /// The loss of each target token.
     losses: Vec<f32>,
-    seen: Vec<Statistics>,
+    batch_statistics: Vec<Statistics>,
 }
 
 /// The inputs of a training pass: gradients, and the random numbers for dropout.
@@ -197,14 +197,14 @@ impl Model {
     fn new(setup: &Setup<'_>, norm: Norm, config: ModelConfig) -> Result<Self> {
         let transformer = Transformer::new(config)?;
         let weights = transformer.parameters().initialise(setup.seed);
-        Ok(Model { norm, transformer, weights, kept: Vec::new(), losses: Vec::new() })
+        Ok(Model { norm, transformer, weights, running: Vec::new(), losses: Vec::new() })
     }
 
     fn pass(
         &self,
         (tape, weights): (&mut Tape, &[f32]),
         batch: &Batch,
-        by: Use,
+        kind: StatisticsKind,
         training: Option<Training<'_>>,
     ) -> Result<Pass> {
         let settings = match &training {
@@ -220,22 +220,22 @@ impl Model {
         let sides = (&batch.source, &batch.input);
         let inner = Taped::new(tape, &self.transformer, weights, gradients.as_deref_mut(), sides, dropouts)?;
         let config = self.transformer.config();
-        let mut e = Normed {
+        let mut e = BatchNormExecutor {
             inner,
             norm: self.norm,
             epsilon: config.norm_epsilon,
             width: config.d_model,
             zeros: [padding(&batch.source), padding(&batch.input)],
             sides: 0,
-            kept: (by == Use::Kept).then_some(&self.kept),
-            seen: Vec::new(),
+            running: (kind == StatisticsKind::Running).then_some(&self.running),
+            batch_statistics: Vec::new(),
         };
         let memory = self.transformer.encode(&mut e);
         let x = self.transformer.decode(&mut e, memory);
         let out = e.inner.value(x).to_vec();
         let losses = e.inner.loss(&self.transformer, x, batch.output.clone(), settings);
-        let seen = e.seen;
-        let pass = Pass { out, losses: tape.value(losses).data().to_vec(), seen };
+        let batch_statistics = e.batch_statistics;
+        let pass = Pass { out, losses: tape.value(losses).data().to_vec(), batch_statistics };
         if let Some(gradients) = gradients {
             tape.backward(weights, gradients, losses, &[]);
             tape.clear_grads();
@@ -244,15 +244,20 @@ impl Model {
     }
 
     /// The loss of each target token of a batch.
-    pub(super) fn token_losses(&self, setup: &Setup<'_>, batch: &Batch, by: Use) -> Result<Vec<f32>> {
+    pub(super) fn token_losses(
+        &self,
+        setup: &Setup<'_>,
+        batch: &Batch,
+        kind: StatisticsKind,
+    ) -> Result<Vec<f32>> {
         let mut tape = Tape::new(setup.isa, setup.threads);
-        Ok(self.pass((&mut tape, &self.weights), batch, by, None)?.losses)
+        Ok(self.pass((&mut tape, &self.weights), batch, kind, None)?.losses)
     }
 
     /// The batch statistics of each batch norm, in execution order.
-    pub(super) fn seen(&self, setup: &Setup<'_>, batch: &Batch) -> Result<Vec<Statistics>> {
+    pub(super) fn batch_statistics(&self, setup: &Setup<'_>, batch: &Batch) -> Result<Vec<Statistics>> {
         let mut tape = Tape::new(setup.isa, setup.threads);
-        Ok(self.pass((&mut tape, &self.weights), batch, Use::Batch, None)?.seen)
+        Ok(self.pass((&mut tape, &self.weights), batch, StatisticsKind::Batch, None)?.batch_statistics)
     }
 
     /// The number of encoder layers.
@@ -261,8 +266,8 @@ impl Model {
     }
 
     /// The running statistics of each batch norm.
-    pub(super) fn kept(&self) -> &[Arc<Statistics>] {
-        &self.kept
+    pub(super) fn running(&self) -> &[Arc<Statistics>] {
+        &self.running
     }
 
     /// Trains a model with this normalisation on batches of `sentences` random pairs.
@@ -283,18 +288,22 @@ impl Model {
             replicas: 1,
             cores: setup.threads,
         };
-        let seen = Mutex::new(Vec::new());
+        let batch_statistics = Mutex::new(Vec::new());
         let loss = |pass: regard_train::Pass<'_>| {
             let key = Key::new(setup.seed).child(pass.step);
             let batch = ragged(key, pairs, sentences, model.transformer.config().start())?;
             let training = Training { gradients: pass.gradients, key: key.child(1) };
-            let found = model.pass((pass.tape, pass.weights), &batch, Use::Batch, Some(training))?;
-            *seen.lock().unwrap_or_else(PoisonError::into_inner) = found.seen;
+            let found =
+                model.pass((pass.tape, pass.weights), &batch, StatisticsKind::Batch, Some(training))?;
+            *batch_statistics.lock().unwrap_or_else(PoisonError::into_inner) = found.batch_statistics;
             Ok(mean(&found.losses))
         };
-        let (mut kept, mut losses) = (Vec::new(), Vec::new());
+        let (mut running, mut losses) = (Vec::new(), Vec::new());
         let after = |step: u64, loss: f64, _: &[f32]| {
-            keep(&mut kept, std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)));
+            update_running(
+                &mut running,
+                std::mem::take(&mut *batch_statistics.lock().unwrap_or_else(PoisonError::into_inner)),
+            );
             losses.push(loss);
             if step.is_multiple_of((steps / 4).max(1)) {
                 setup.progress(format!("{}: step {step} of {steps}", norm.name()));
@@ -302,7 +311,7 @@ impl Model {
             Ok(())
         };
         let weights = fit(&settings, setup.isa, model.weights.clone(), loss, after)?;
-        (model.weights, model.kept, model.losses) = (weights, kept, losses);
+        (model.weights, model.running, model.losses) = (weights, running, losses);
         Ok(model)
     }
 
@@ -321,16 +330,16 @@ impl Model {
             let targets: Vec<Vec<u32>> = open.iter().map(|&i| [&found[i][..], &[end]].concat()).collect();
             let pairs = open.iter().zip(&targets).map(|(&i, target)| (&sources[i][..], &target[..]));
             let batch = Batch::new(pairs, start)?;
-            let out = self.pass((&mut tape, &self.weights), &batch, Use::Kept, None)?.out;
-            let said: Vec<u32> =
+            let out = self.pass((&mut tape, &self.weights), &batch, StatisticsKind::Running, None)?.out;
+            let next: Vec<u32> =
                 batch.input.offsets()[1..].iter().map(|end| self.best_word(&out, end - 1)).collect();
-            for (&i, &word) in open.iter().zip(&said) {
+            for (&i, &word) in open.iter().zip(&next) {
                 if word != end {
                     found[i].push(word);
                 }
             }
-            let mut said = said.iter();
-            open.retain(|_| said.next() != Some(&end));
+            let mut next = next.iter();
+            open.retain(|_| next.next() != Some(&end));
         }
         Ok(found)
     }
@@ -349,17 +358,18 @@ impl Model {
 }
 
 /// Updates the running statistics with those of a batch.
-fn keep(kept: &mut Vec<Arc<Statistics>>, seen: Vec<Statistics>) {
-    if kept.is_empty() {
-        *kept = seen.into_iter().map(Arc::new).collect();
+fn update_running(running: &mut Vec<Arc<Statistics>>, batch_statistics: Vec<Statistics>) {
+    if running.is_empty() {
+        *running = batch_statistics.into_iter().map(Arc::new).collect();
         return;
     }
     let mix = |old: &[f32], new: &[f32]| -> Vec<f32> {
         old.iter().zip(new).map(|(old, new)| old + MOMENTUM * (new - old)).collect()
     };
-    for (kept, seen) in kept.iter_mut().zip(&seen) {
-        let mean = mix(&kept.mean, &seen.mean);
-        *kept = Arc::new(Statistics { mean, variance: mix(&kept.variance, &seen.variance) });
+    for (running, batch_statistics) in running.iter_mut().zip(&batch_statistics) {
+        let mean = mix(&running.mean, &batch_statistics.mean);
+        *running =
+            Arc::new(Statistics { mean, variance: mix(&running.variance, &batch_statistics.variance) });
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// How the model represents the position of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Places {
+pub(super) enum PositionKind {
     /// One learned vector per patch.
     Learned,
     /// Sines and cosines of row and column.
@@ -23,14 +23,15 @@ pub(super) enum Places {
     None,
 }
 
-impl Places {
-    pub(super) const ALL: [Places; 3] = [Places::Learned, Places::Sinusoids, Places::None];
+impl PositionKind {
+    pub(super) const ALL: [PositionKind; 3] =
+        [PositionKind::Learned, PositionKind::Sinusoids, PositionKind::None];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Places::Learned => "one learned vector per patch",
-            Places::Sinusoids => "two-dimensional sinusoids",
-            Places::None => "none",
+            PositionKind::Learned => "one learned vector per patch",
+            PositionKind::Sinusoids => "two-dimensional sinusoids",
+            PositionKind::None => "none",
         }
     }
 }
@@ -46,10 +47,10 @@ const NOTHING: u32 = 0;
 pub(super) struct Model {
     config: ModelConfig,
     parameters: Parameters,
-    kind: Places,
+    kind: PositionKind,
     grid: usize,
     embed: LinearLayer,
-    places: PositionVectors,
+    positions: PositionVectors,
     layers: Vec<SelfBlock>,
     questions: Param,
     ask: CrossBlock,
@@ -68,16 +69,16 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn row(&self) -> usize {
-        net::greatest(&self.scores[..self.scores.len() / 2])
+        net::argmax(&self.scores[..self.scores.len() / 2])
     }
 
     pub(super) fn column(&self) -> usize {
-        net::greatest(&self.scores[self.scores.len() / 2..])
+        net::argmax(&self.scores[self.scores.len() / 2..])
     }
 }
 
 impl Model {
-    pub(super) fn new(grid: usize, kind: Places, (d, heads, layers): (usize, usize, usize)) -> Self {
+    pub(super) fn new(grid: usize, kind: PositionKind, (d, heads, layers): (usize, usize, usize)) -> Self {
         let config = ModelConfig {
             source_vocabulary: 1,
             // One more than there are queries, for padding.
@@ -93,13 +94,13 @@ impl Model {
         let ask = CrossBlock::new(&mut b, "ask", 0);
         let answers = b.vectors("answers", grid, (d as f32).powf(-0.5));
         // Created last, so that all other weights start identically for every kind of positions.
-        let places = match kind {
-            Places::Learned => PositionVectors::Learned(b.vectors("places", grid * grid, 0.02), 0),
-            Places::Sinusoids => PositionVectors::Fixed(positions::sinusoidal_2d(grid, grid, d).into()),
-            Places::None => PositionVectors::None,
+        let positions = match kind {
+            PositionKind::Learned => PositionVectors::Learned(b.vectors("places", grid * grid, 0.02), 0),
+            PositionKind::Sinusoids => PositionVectors::Fixed(positions::sinusoidal_2d(grid, grid, d).into()),
+            PositionKind::None => PositionVectors::None,
         };
         let parameters = b.into_parameters();
-        Model { config, parameters, kind, grid, embed, places, layers, questions, ask, answers }
+        Model { config, parameters, kind, grid, embed, positions, layers, questions, ask, answers }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -107,8 +108,8 @@ impl Model {
     }
 
     /// The position vectors `[grid², d]` of a model with these weights.
-    pub(super) fn place_vectors(&self, weights: &[f32]) -> Vec<f32> {
-        match &self.places {
+    pub(super) fn position_vectors(&self, weights: &[f32]) -> Vec<f32> {
+        match &self.positions {
             PositionVectors::Learned(param, _) => weights[param.range()].to_vec(),
             PositionVectors::Fixed(table) => table.to_vec(),
             PositionVectors::None => vec![0.0; self.grid * self.grid * self.config.d_model],
@@ -120,8 +121,8 @@ impl Model {
         let pixels: Vec<f32> = pictures.iter().flat_map(|p| p.patches.iter().copied()).collect();
         let input = e.input(Side::Source, &pixels, PATCH * PATCH);
         let mut x = e.linear(input, &self.embed);
-        if !matches!(self.places, PositionVectors::None) {
-            let branch = self.place(e, pictures.len());
+        if !matches!(self.positions, PositionVectors::None) {
+            let branch = self.embed_positions(e, pictures.len());
             x = e.push(Residual { x, branch, dropout: None });
         }
         for layer in &self.layers {
@@ -135,13 +136,13 @@ impl Model {
 
     /// The position vectors of all patches. They have rows and columns, which no layer of the
     /// Transformer supports.
-    fn place(&self, e: &mut Taped<'_>, pictures: usize) -> Var {
+    fn embed_positions(&self, e: &mut Taped<'_>, pictures: usize) -> Var {
         e.push(Embedding {
             tokens: self.patches(pictures),
             table: self.questions,
             width: self.config.d_model,
             scale: 1.0,
-            positions: self.places.clone(),
+            positions: self.positions.clone(),
             concatenate: false,
             pad: Some(NOTHING),
             dropout: None,
