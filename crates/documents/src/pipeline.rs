@@ -329,7 +329,7 @@ impl Job {
             prefix: last && (state.first || !self.options.prefix_first),
             retry: false,
             phrases: Vec::new(),
-            annotations: if stage == 0 { state.annotations.clone() } else { Vec::new() },
+            annotations: Vec::new(),
         }
     }
 
@@ -340,9 +340,7 @@ impl Job {
 
     fn retry(&self, i: usize, stage: usize) -> Query {
         let query = self.query(i, stage);
-        // The annotations may have caused the fault, and may not fit the changed text.
-        let annotations = Vec::new();
-        Query { text: guard::second_attempt(&query.text), retry: true, annotations, ..query }
+        Query { text: guard::second_attempt(&query.text), retry: true, ..query }
     }
 
     /// The terms that a model's output should contain: for the last model all of them, for the
@@ -353,18 +351,30 @@ impl Job {
     }
 
     fn lacks_terms(&self, i: usize, stage: usize) -> bool {
-        let outcome = &self.states[i].outcome;
-        if self.states[i].terms.is_empty() || outcome.is_known() || !self.options.constrains() {
+        let State { terms, outcome, annotations, .. } = &self.states[i];
+        let annotates = stage == 0 && !annotations.is_empty();
+        if terms.is_empty() || outcome.is_known() || !(annotates || self.options.constrains()) {
             return false;
         }
         let (terms, text) = (self.terms(i, stage), outcome.line.best().text);
         terms::missing(&terms, &text).next().is_some()
     }
 
+    /// The second search for a sentence whose translation lacks terms. Only these are annotated:
+    /// the model writes the others without being told.
     fn query_for_terms(&self, i: usize, stage: usize) -> Query {
-        let query = self.query(i, stage);
-        let phrases = self.terms(i, stage).iter().map(Term::phrase).collect();
-        Query { nbest: query.nbest.max(terms::CANDIDATES), phrases, ..query }
+        let (query, state, terms) = (self.query(i, stage), &self.states[i], self.terms(i, stage));
+        let text = state.outcome.line.best().text;
+        let missing: Vec<&Term> = terms::missing(&terms, &text).collect();
+        let is_missing =
+            |annotation: &&Annotation| missing.iter().any(|term| term.target == annotation.target);
+        let annotations = match stage {
+            0 => state.annotations.iter().filter(is_missing).cloned().collect(),
+            _ => Vec::new(),
+        };
+        let constrained = if self.options.constrains() { &terms[..] } else { &[] };
+        let phrases = constrained.iter().map(Term::phrase).collect();
+        Query { nbest: query.nbest.max(terms::CANDIDATES), phrases, annotations, ..query }
     }
 
     /// Takes the translations of the last round, in the same order.

@@ -171,36 +171,43 @@ fn terms_that_are_not_translated_come_through_every_model() {
 }
 
 #[test]
-fn a_model_that_reads_terms_is_given_them_first() {
-    let annotated = |query: &Query, _: usize| match &query.annotations[..] {
-        [] => query.text.to_uppercase(),
-        [first, ..] => query.text.replace(&query.text[first.range.clone()], &first.target),
+fn a_model_that_reads_terms_is_given_those_that_it_left_out() {
+    // Knows one of the words, and reads the first annotation.
+    let annotated = |query: &Query, _: usize| {
+        let text = match &query.annotations[..] {
+            [] => query.text.clone(),
+            [first, ..] => query.text.replace(&query.text[first.range.clone()], &first.target),
+        };
+        text.replace("bird", "Vogel")
     };
-    let options = JobOptions { reads_terms: true, ..with_glossary(&[("dog", "Hund"), ("cat", "Katze")]) };
-    let (text, outcomes, rounds) = run("One dog. Two cats. Three.", 1, options.clone(), annotated);
-    assert_eq!(text, "One Hund. Two Katze. THREE.");
-    assert_eq!(rounds.len(), 1);
-    let queries = &rounds[0].queries;
+    let glossary = [("dog", "Hund"), ("cat", "Katze"), ("bird", "Vogel")];
+    let options = JobOptions { reads_terms: true, ..with_glossary(&glossary) };
+    let (text, outcomes, rounds) =
+        run("One dog and a bird. Two cats. One bird.", 1, options.clone(), annotated);
+    assert_eq!(text, "One Hund and a Vogel. Two Katze. One Vogel.");
+    assert!(outcomes.iter().all(|outcome| outcome.terms.missing.is_empty()));
+    assert_eq!(rounds.len(), 2);
+    assert!(rounds[0].queries.iter().all(|query| query.attempt() == Attempt::Plain));
+    // The sentence that has its term already is not searched again, and its term is not annotated.
+    assert_eq!(rounds[1].numbers, [0, 1]);
+    let queries = &rounds[1].queries;
     assert_eq!(queries[0].annotations, [Annotation { range: 4..7, target: "Hund".into() }]);
     assert_eq!(queries[1].annotations, [Annotation { range: 4..8, target: "Katze".into() }]);
-    let attempts: Vec<Attempt> = queries.iter().map(Query::attempt).collect();
-    assert_eq!(attempts, [Attempt::Annotated, Attempt::Annotated, Attempt::Plain]);
-    assert_eq!(outcomes.iter().map(|o| o.terms.wanted).sum::<usize>(), 2);
-    // Terms that the model ignores are searched for in the same source.
-    let ignores = |query: &Query, _: usize| match query.phrases.is_empty() {
-        true => query.text.to_uppercase(),
-        false => query.text.replace("dog", "Hund"),
-    };
-    let (text, _, rounds) = run("One dog.", 1, options.clone(), ignores);
-    assert_eq!((text.as_str(), rounds.len()), ("One Hund.", 2));
-    assert_eq!(rounds[1].queries[0].annotations, rounds[0].queries[0].annotations);
+    assert!(queries.iter().all(|query| query.attempt() == Attempt::Constrained));
     // Each method on its own.
     let of = |glossary_method| JobOptions { glossary_method, ..options.clone() };
-    let (text, outcomes, rounds) = run("One dog.", 1, of(GlossaryMethod::Annotate), ignores);
-    assert_eq!((text.as_str(), rounds.len(), outcomes[0].terms.missing.len()), ("ONE DOG.", 1, 1));
-    let (text, _, rounds) = run("One dog.", 1, of(GlossaryMethod::Constrain), ignores);
+    let (text, _, rounds) = run("One dog.", 1, of(GlossaryMethod::Annotate), annotated);
     assert_eq!((text.as_str(), rounds.len()), ("One Hund.", 2));
-    assert!(rounds.iter().all(|round| round.queries[0].annotations.is_empty()));
+    assert_eq!(rounds[1].queries[0].attempt(), Attempt::Annotated);
+    let (_, _, rounds) = run("One dog.", 1, of(GlossaryMethod::Constrain), annotated);
+    assert!(rounds.len() == 2 && rounds.iter().all(|round| round.queries[0].annotations.is_empty()));
+    // A translation that repeats the term is not taken.
+    let repeats = |query: &Query, _: usize| match query.annotations.is_empty() {
+        true => "Ein Tier.".to_owned(),
+        false => "Hund Hund.".to_owned(),
+    };
+    let (text, outcomes, _) = run("One dog.", 1, of(GlossaryMethod::Annotate), repeats);
+    assert_eq!((text.as_str(), outcomes[0].terms.missing.len()), ("Ein Tier.", 1));
 }
 
 #[test]
@@ -210,11 +217,13 @@ fn annotations_are_behind_a_language_token_and_not_in_second_attempts() {
     let mut job = Job::new(1, options);
     job.add(&document.sentences[0], true, ">>de<< ");
     let round = job.next_round().unwrap();
+    job.answer(vec![line(&round.queries[0].text, |_| "ja ".repeat(30))]);
+    let retry = job.next_round().unwrap();
+    assert!(retry.queries[0].retry && retry.queries[0].annotations.is_empty());
+    job.answer(vec![line(&retry.queries[0].text, |_| "Ein Fuchs und ein Tier".to_owned())]);
+    let round = job.next_round().unwrap();
     let query = &round.queries[0];
     let found: Vec<(&str, &str)> =
         query.annotations.iter().map(|a| (&query.text[a.range.clone()], a.target.as_str())).collect();
     assert_eq!(found, [("Fox", "Fox"), ("dog", "Hund")]);
-    job.answer(vec![line(&query.text, |_| "ja ".repeat(30))]);
-    let retry = job.next_round().unwrap();
-    assert!(retry.queries[0].retry && retry.queries[0].annotations.is_empty());
 }
