@@ -5,8 +5,8 @@
 //! pass recomputes them from the logarithm of each row's sum. Only keys that some query of the
 //! block can see are touched: a window of `r` costs `r · n`.
 
-use crate::block::{Left, Out, Right};
 use crate::dropout::Dropout;
+use crate::gemm::small::{AView, BView, CView};
 use crate::mat::{Mat, MatMut};
 use crate::math::exp_of_negative;
 use crate::simd::loops::{self, Place, vectors};
@@ -375,9 +375,9 @@ fn forward_body<S: Simd>(
     let [keys_t, scores, table_t, by_distance] =
         scratch.split([d_k * wide, BLOCK * wide, d_k * far, BLOCK * far]);
     if let Some((table, _)) = vectors {
-        let from = Right { at: table.as_ptr(), row: d_k };
+        let from = BView { at: table.as_ptr(), row: d_k };
         // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
-        unsafe { s.transpose(2 * reach + 1, d_k, from, Out { at: table_t.as_mut_ptr(), row: far }) };
+        unsafe { s.transpose(2 * reach + 1, d_k, from, CView { at: table_t.as_mut_ptr(), row: far }) };
     }
     let mut weights_at = 0;
     for (q0, m, k0, n) in shape.sentences() {
@@ -385,29 +385,29 @@ fn forward_body<S: Simd>(
             // SAFETY: `check` has matched the matrices with the sentences; `keys_t` has d_k rows of
             // `wide >= n`.
             unsafe {
-                let from = Right { at: at(k, k0, head * d_k), row: k.row_stride };
-                s.transpose(n, d_k, from, Out { at: keys_t.as_mut_ptr(), row: wide });
+                let from = BView { at: at(k, k0, head * d_k), row: k.row_stride };
+                s.transpose(n, d_k, from, CView { at: keys_t.as_mut_ptr(), row: wide });
             }
             for i in (0..m).step_by(BLOCK) {
                 let rows = BLOCK.min(m - i);
                 let (first, end) = shape.band(i, rows, m, n);
                 let width = (end - first).next_multiple_of(WIDTH);
-                let left = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
+                let left = AView { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
                 // SAFETY: rows `i .. i + rows` of this sentence's queries; `first + width <= wide`
                 // columns of `keys_t`, since `wide` is the next multiple of the same width and
                 // `first` is one too; `scores` has BLOCK rows.
                 unsafe {
-                    let right = Right { at: keys_t.as_ptr().add(first), row: wide };
+                    let right = BView { at: keys_t.as_ptr().add(first), row: wide };
                     s.product(
                         (rows, width, d_k),
                         left,
                         right,
-                        Out { at: scores.as_mut_ptr(), row: wide },
+                        CView { at: scores.as_mut_ptr(), row: wide },
                         false,
                     );
                     if vectors.is_some() {
-                        let right = Right { at: table_t.as_ptr(), row: far };
-                        let to = Out { at: by_distance.as_mut_ptr(), row: far };
+                        let right = BView { at: table_t.as_ptr(), row: far };
+                        let to = CView { at: by_distance.as_mut_ptr(), row: far };
                         s.product((rows, far, d_k), left, right, to, false);
                     }
                 }
@@ -418,13 +418,19 @@ fn forward_body<S: Simd>(
                     log_sums[at.query * heads + head] =
                         softmax_row(s, shape, &at, row, &by_distance[r * far..], kept);
                 }
-                let left = Left { at: scores.as_ptr(), row: wide, col: 1 };
+                let left = AView { at: scores.as_ptr(), row: wide, col: 1 };
                 // SAFETY: `end - first <= n` rows of this sentence's values from `first` on; the
                 // output rows are its queries'.
                 unsafe {
-                    let right = Right { at: at(v, k0 + first, head * d_v), row: v.row_stride };
+                    let right = BView { at: at(v, k0 + first, head * d_v), row: v.row_stride };
                     let to = out.as_ptr().add((q0 + i) * out.stride + head * d_v);
-                    s.product((rows, d_v, end - first), left, right, Out { at: to, row: out.stride }, false);
+                    s.product(
+                        (rows, d_v, end - first),
+                        left,
+                        right,
+                        CView { at: to, row: out.stride },
+                        false,
+                    );
                 }
             }
         }
@@ -474,37 +480,37 @@ fn backward_body<S: Simd>(
         assert!(fits, "gradient of relative positions");
     }
     if let Some((table, _)) = vectors {
-        let from = Right { at: table.as_ptr(), row: d_k };
+        let from = BView { at: table.as_ptr(), row: d_k };
         // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
-        unsafe { s.transpose(2 * reach + 1, d_k, from, Out { at: table_t.as_mut_ptr(), row: far }) };
+        unsafe { s.transpose(2 * reach + 1, d_k, from, CView { at: table_t.as_mut_ptr(), row: far }) };
     }
     for (q0, m, k0, n) in shape.sentences() {
         for head in 0..heads {
             // SAFETY: as in the forward pass; `values_t` has d_v rows of `wide >= n`.
             unsafe {
-                let from = Right { at: at(k, k0, head * d_k), row: k.row_stride };
-                s.transpose(n, d_k, from, Out { at: keys_t.as_mut_ptr(), row: wide });
-                let from = Right { at: at(v, k0, head * d_v), row: v.row_stride };
-                s.transpose(n, d_v, from, Out { at: values_t.as_mut_ptr(), row: wide });
+                let from = BView { at: at(k, k0, head * d_k), row: k.row_stride };
+                s.transpose(n, d_k, from, CView { at: keys_t.as_mut_ptr(), row: wide });
+                let from = BView { at: at(v, k0, head * d_v), row: v.row_stride };
+                s.transpose(n, d_v, from, CView { at: values_t.as_mut_ptr(), row: wide });
             }
             for i in (0..m).step_by(BLOCK) {
                 let rows = BLOCK.min(m - i);
                 let (first, end) = shape.band(i, rows, m, n);
                 let width = (end - first).next_multiple_of(WIDTH);
-                let queries = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
-                let d_outs = Left { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride, col: 1 };
+                let queries = AView { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
+                let d_outs = AView { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride, col: 1 };
                 // SAFETY: as in the forward pass, for the scores and for the gradients with respect
                 // to the weights.
                 unsafe {
-                    let right = Right { at: keys_t.as_ptr().add(first), row: wide };
-                    let to = Out { at: scores.as_mut_ptr(), row: wide };
+                    let right = BView { at: keys_t.as_ptr().add(first), row: wide };
+                    let to = CView { at: scores.as_mut_ptr(), row: wide };
                     s.product((rows, width, d_k), queries, right, to, false);
-                    let right = Right { at: values_t.as_ptr().add(first), row: wide };
-                    let to = Out { at: grads.as_mut_ptr(), row: wide };
+                    let right = BView { at: values_t.as_ptr().add(first), row: wide };
+                    let to = CView { at: grads.as_mut_ptr(), row: wide };
                     s.product((rows, width, d_v), d_outs, right, to, false);
                     if vectors.is_some() {
-                        let right = Right { at: table_t.as_ptr(), row: far };
-                        let to = Out { at: by_distance.as_mut_ptr(), row: far };
+                        let right = BView { at: table_t.as_ptr(), row: far };
+                        let to = CView { at: by_distance.as_mut_ptr(), row: far };
                         s.product((rows, far, d_k), queries, right, to, false);
                     }
                 }
@@ -530,28 +536,28 @@ fn backward_body<S: Simd>(
                 // `rows` of its queries, and the same positions in the gradients, which are
                 // separate views.
                 unsafe {
-                    let right = Right { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride };
+                    let right = BView { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride };
                     let to = dv.as_ptr().add((k0 + first) * dv.stride + head * d_v);
-                    let left = Left { at: scores.as_ptr(), row: 1, col: wide };
-                    s.product((keys, d_v, rows), left, right, Out { at: to, row: dv.stride }, true);
+                    let left = AView { at: scores.as_ptr(), row: 1, col: wide };
+                    s.product((keys, d_v, rows), left, right, CView { at: to, row: dv.stride }, true);
 
-                    let right = Right { at: at(k, k0 + first, head * d_k), row: k.row_stride };
+                    let right = BView { at: at(k, k0 + first, head * d_k), row: k.row_stride };
                     let to = dq.as_ptr().add((q0 + i) * dq.stride + head * d_k);
-                    let to_queries = Out { at: to, row: dq.stride };
-                    let left = Left { at: grads.as_ptr(), row: wide, col: 1 };
+                    let to_queries = CView { at: to, row: dq.stride };
+                    let left = AView { at: grads.as_ptr(), row: wide, col: 1 };
                     s.product((rows, d_k, keys), left, right, to_queries, true);
 
-                    let queries = Right { at: queries.at, row: queries.row };
+                    let queries = BView { at: queries.at, row: queries.row };
                     let to = dk.as_ptr().add((k0 + first) * dk.stride + head * d_k);
-                    let left = Left { at: grads.as_ptr(), row: 1, col: wide };
-                    s.product((keys, d_k, rows), left, queries, Out { at: to, row: dk.stride }, true);
+                    let left = AView { at: grads.as_ptr(), row: 1, col: wide };
+                    s.product((keys, d_k, rows), left, queries, CView { at: to, row: dk.stride }, true);
 
                     if let (Some((table, _)), Some(d_table)) = (vectors, &mut d_table) {
-                        let table = Right { at: table.as_ptr(), row: d_k };
-                        let left = Left { at: by_distance.as_ptr(), row: far, col: 1 };
+                        let table = BView { at: table.as_ptr(), row: d_k };
+                        let left = AView { at: by_distance.as_ptr(), row: far, col: 1 };
                         s.product((rows, d_k, 2 * reach + 1), left, table, to_queries, true);
-                        let left = Left { at: by_distance.as_ptr(), row: 1, col: far };
-                        let to = Out { at: d_table.as_mut_ptr(), row: d_k };
+                        let left = AView { at: by_distance.as_ptr(), row: 1, col: far };
+                        let to = CView { at: d_table.as_mut_ptr(), row: d_k };
                         s.product((2 * reach + 1, d_k, rows), left, queries, to, true);
                     }
                 }

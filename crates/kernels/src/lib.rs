@@ -1,9 +1,9 @@
 //! The numeric kernels of Regard: every loop that is worth vectorizing, and the only `unsafe` code.
 //!
 //! There are three layers: `simd` (the vector operations of each instruction set), `math` and
-//! `block` (functions of vectors, small matmuls), and the kernels. A kernel is written once over
-//! the trait `Simd`, takes the [`Isa`] to run on as its first argument, and has a twin in [`naive`]
-//! that specifies in `f64` and plain loops what it computes.
+//! `gemm::small` (functions of vectors, small matmuls), and the kernels. A kernel is written once
+//! over the trait `Simd`, takes the [`Isa`] to run on as its first argument, and has a twin in
+//! [`naive`] that specifies in `f64` and plain loops what it computes.
 //!
 //! NaN and infinity: a NaN in an input becomes a NaN wherever the formula uses it, and never
 //! elsewhere (another row, another sentence). A kernel that deviates from its formula documents it.
@@ -12,7 +12,6 @@ mod activation;
 mod adam;
 mod aligned;
 mod attention;
-mod block;
 mod counting;
 mod cross_entropy;
 mod dropout;
@@ -45,8 +44,8 @@ pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradi
 pub use dropout::Dropout;
 pub use elementwise::{add, add_product, add_scaled, dropout, dropout_in_place, multiply, sum_of_squares};
 pub use gemm::{
-    Accumulate, ChosenRows, Epilogue, Gemm, MAX_INT8_K, MarianScales, PackedB, Right, RowLists, RowScratch,
-    Rows, matmul, quantize_rows,
+    Accumulate, BOperand, ChosenRows, Epilogue, Gemm, MAX_INT8_K, MarianScales, PackedB, RowLists,
+    RowScratch, Rows, matmul, quantize_rows,
 };
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};

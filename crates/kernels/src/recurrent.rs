@@ -37,18 +37,18 @@ fn forward_body<S: Simd>(
     x: Mat<'_>,
     rows: &[usize],
     gates: &mut [f32],
-    kept: &mut [f32],
+    u_c: &mut [f32],
     state: &mut [f32],
     mut y: MatMut<'_>,
 ) {
     let h = y.cols;
     assert!(x.cols == 3 * h && gates.len() == rows.len() * 3 * h);
-    assert!(kept.len() == rows.len() * h && state.len() == rows.len() * h);
+    assert!(u_c.len() == rows.len() * h && state.len() == rows.len() * h);
     let one = s.splat(1.0);
     for (i, &row) in rows.iter().enumerate() {
         let (x_r, x_z, x_c) = thirds(x.row(row));
         let (r, z, c) = thirds_mut(&mut gates[i * 3 * h..][..3 * h]);
-        let (kept, state) = (&mut kept[i * h..][..h], &mut state[i * h..][..h]);
+        let (u_c, state) = (&mut u_c[i * h..][..h], &mut state[i * h..][..h]);
         let y = y.row(row);
         vectors!(S, h, at => {
             let reset = sigmoid(s, s.add(at.read(s, x_r), at.read(s, r)));
@@ -56,7 +56,7 @@ fn forward_body<S: Simd>(
             let from_state = at.read(s, c);
             let candidate = tanh(s, s.mul_add(reset, from_state, at.read(s, x_c)));
             let new = s.mul_add(update, at.read(s, state), s.mul(s.sub(one, update), candidate));
-            at.write(s, kept, from_state);
+            at.write(s, u_c, from_state);
             at.write(s, r, reset);
             at.write(s, z, update);
             at.write(s, c, candidate);
@@ -68,25 +68,25 @@ fn forward_body<S: Simd>(
 simd_kernel! {
     /// One step of `k` sentences, whose tokens are the `rows` of `x [.., 3·h]` and `y [.., h]`.
     ///
-    /// `gates [k, 3·h]` holds `U·h + b` on entry and `r`, `z` and `c` on return; `kept [k, h]`
+    /// `gates [k, 3·h]` holds `U·h + b` on entry and `r`, `z` and `c` on return; `u_c [k, h]`
     /// receives the last third of `U·h + b`; `state [k, h]` and the rows of `y` become the new
     /// state. A NaN stays in its row.
     ///
     /// # Panics
     /// If the sizes do not match.
     pub fn gru_forward(
-        x: Mat<'_>, rows: &[usize], gates: &mut [f32], kept: &mut [f32], state: &mut [f32], y: MatMut<'_>,
+        x: Mat<'_>, rows: &[usize], gates: &mut [f32], u_c: &mut [f32], state: &mut [f32], y: MatMut<'_>,
     ) = forward_body;
 }
 
-/// What the backward pass of a step needs: the gates `[k, 3·h]` and `kept [k, h]`, as
+/// What the backward pass of a step needs: the gates `[k, 3·h]` and `u_c [k, h]`, as
 /// [`gru_forward`] left them, and the states before the step `[k, h]`.
 #[derive(Clone, Copy, Debug)]
 pub struct GruStep<'a> {
     /// r, z and c.
     pub gates: &'a [f32],
     /// The last third of `U·h + b`: the contribution of the state to the candidate.
-    pub kept: &'a [f32],
+    pub u_c: &'a [f32],
     /// h, the state before the step.
     pub before: &'a [f32],
 }
@@ -103,11 +103,11 @@ fn backward_body<S: Simd>(
 ) {
     let (h, k) = (dy.cols, rows.len());
     assert!(dx.cols == 3 * h && step.gates.len() == k * 3 * h && d_gates.len() == k * 3 * h);
-    assert!(step.kept.len() == k * h && step.before.len() == k * h && carry.len() == k * h);
+    assert!(step.u_c.len() == k * h && step.before.len() == k * h && carry.len() == k * h);
     let one = s.splat(1.0);
     for (i, &row) in rows.iter().enumerate() {
         let (r, z, c) = thirds(&step.gates[i * 3 * h..][..3 * h]);
-        let (kept, before) = (&step.kept[i * h..][..h], &step.before[i * h..][..h]);
+        let (u_c, before) = (&step.u_c[i * h..][..h], &step.before[i * h..][..h]);
         let (d_r, d_z, d_u) = thirds_mut(&mut d_gates[i * 3 * h..][..3 * h]);
         let (dx_r, dx_z, dx_c) = thirds_mut(dx.row(row));
         let (dy, carry) = (dy.row(row), &mut carry[i * h..][..h]);
@@ -119,7 +119,7 @@ fn backward_body<S: Simd>(
                 s.sub(one, s.mul(candidate, candidate)),
             );
             let by_reset = s.mul(
-                s.mul(by_candidate, at.read(s, kept)),
+                s.mul(by_candidate, at.read(s, u_c)),
                 s.mul(reset, s.sub(one, reset)),
             );
             let by_update = s.mul(
@@ -170,19 +170,19 @@ mod tests {
             Case { x: random(4 * 3 * h, 1), from_state: random(2 * 3 * h, 2), state: random(2 * h, 3) }
         }
 
-        /// The output, the gates and `kept`.
+        /// The output, the gates and `u_c`.
         fn forward(&self, isa: Isa, h: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
             let (mut gates, mut state) = (self.from_state.clone(), self.state.clone());
-            let (mut kept, mut y) = (vec![0.0; 2 * h], vec![7.0; 4 * h]);
+            let (mut u_c, mut y) = (vec![0.0; 2 * h], vec![7.0; 4 * h]);
             let x = Mat::new(&self.x, 4, 3 * h);
-            gru_forward(isa, x, &ROWS, &mut gates, &mut kept, &mut state, MatMut::new(&mut y, 4, h));
+            gru_forward(isa, x, &ROWS, &mut gates, &mut u_c, &mut state, MatMut::new(&mut y, 4, h));
             for (i, row) in ROWS.into_iter().enumerate() {
                 let bits =
                     |x: &[f32], at: usize| x[at * h..][..h].iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(&state, i), bits(&y, row));
             }
             assert!([0, 2].iter().all(|row| y[row * h..][..h].iter().all(|&y| y == 7.0)));
-            (y, gates, kept)
+            (y, gates, u_c)
         }
     }
 
@@ -191,12 +191,12 @@ mod tests {
         for isa in Isa::available() {
             for &h in SIZES {
                 let case = Case::new(h);
-                let (y, gates, kept) = case.forward(isa, h);
+                let (y, gates, u_c) = case.forward(isa, h);
                 let dy = random(4 * h, 4);
                 let (mut carry, mut d_gates) = (random(2 * h, 5), vec![0.0; 2 * 3 * h]);
                 let first_carry = carry.clone();
                 let mut dx = vec![1.0; 4 * 3 * h];
-                let step = GruStep { gates: &gates, kept: &kept, before: &case.state };
+                let step = GruStep { gates: &gates, u_c: &u_c, before: &case.state };
                 let to = MatMut::new(&mut dx, 4, 3 * h);
                 gru_backward(isa, step, &ROWS, Mat::new(&dy, 4, h), &mut carry, to, &mut d_gates);
                 for (i, row) in ROWS.into_iter().enumerate() {

@@ -14,7 +14,7 @@ pub(crate) mod loops;
 pub(crate) mod neon;
 pub(crate) mod portable;
 
-use crate::block::{Left, Out, Right};
+use crate::gemm::small::{AView, BView, CView};
 
 /// 8-bit elements in a 32-bit lane.
 pub(crate) const GROUP: usize = 4;
@@ -39,10 +39,10 @@ pub(crate) trait Simd: Copy {
     type W: Copy;
     /// Rows of a GEMM tile, 3, 6 or 12: as many as fit the registers with two accumulator vectors
     /// each.
-    const TILE_ROWS: usize;
+    const MR: usize;
     /// Rows of an int8 GEMM tile, at most six: as many as fit the registers with two accumulator
     /// vectors each and hide the latency.
-    const BYTE_ROWS: usize = 6;
+    const INT8_MR: usize = 6;
     /// Whether `mul_add` rounds once.
     const FUSED: bool = true;
     /// Whether `products_in_16_bits` and the related methods exist.
@@ -193,16 +193,16 @@ pub(crate) trait Simd: Copy {
         self.splat(0.0)
     }
 
-    /// `C = A·B` or `C += A·B` for sizes `(m, n, k)`: see [`crate::block`].
+    /// `C = A·B` or `C += A·B` for sizes `(m, n, k)`: see [`crate::gemm::small`].
     /// # Safety
     /// All these elements are readable or writable, and `C` does not overlap `A` or `B`.
-    unsafe fn product(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool);
+    unsafe fn product(self, size: (usize, usize, usize), a: AView, b: BView, c: CView, accumulate: bool);
 
-    /// `to[c, r] = from[r, c]`: see [`crate::block`].
+    /// `to[c, r] = from[r, c]`: see [`crate::gemm::small`].
     /// # Safety
     /// `from [rows, cols]` can be read; `cols` rows of `to.row >= rows` floats can be written; they
     /// do not overlap.
-    unsafe fn transpose(self, rows: usize, cols: usize, from: Right, to: Out);
+    unsafe fn transpose(self, rows: usize, cols: usize, from: BView, to: CView);
 
     /// `to[c · to_stride + r] = from[r · from_stride + c]` for an 8 × 8 block.
     /// # Safety
@@ -241,25 +241,25 @@ pub(crate) fn adds_in_16_bits(isa: crate::Isa) -> bool {
 }
 
 /// `Simd::product` and `Simd::transpose` of an instruction set, compiled once and not inlined.
-macro_rules! block_methods {
+macro_rules! small_methods {
     ($S:expr $(, $features:literal)?) => {
-        unsafe fn product(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool) {
+        unsafe fn product(self, size: (usize, usize, usize), a: AView, b: BView, c: CView, accumulate: bool) {
             #[inline(never)]
             $(#[target_feature(enable = $features)])?
-            unsafe fn product(size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool) {
+            unsafe fn product(size: (usize, usize, usize), a: AView, b: BView, c: CView, accumulate: bool) {
                 // SAFETY: the caller vouches for the memory.
-                unsafe { $crate::block::product_body($S, size, a, b, c, accumulate) }
+                unsafe { $crate::gemm::small::product_body($S, size, a, b, c, accumulate) }
             }
             // SAFETY: the caller vouches for the memory; a value of this type is proof of the
             // features.
             unsafe { product(size, a, b, c, accumulate) }
         }
-        unsafe fn transpose(self, rows: usize, cols: usize, from: Right, to: Out) {
+        unsafe fn transpose(self, rows: usize, cols: usize, from: BView, to: CView) {
             #[inline(never)]
             $(#[target_feature(enable = $features)])?
-            unsafe fn transpose(rows: usize, cols: usize, from: Right, to: Out) {
+            unsafe fn transpose(rows: usize, cols: usize, from: BView, to: CView) {
                 // SAFETY: the caller vouches for the memory.
-                unsafe { $crate::block::transpose_body($S, rows, cols, from, to) }
+                unsafe { $crate::gemm::small::transpose_body($S, rows, cols, from, to) }
             }
             // SAFETY: the caller vouches for the memory; a value of this type is proof of the
             // features.
@@ -267,7 +267,7 @@ macro_rules! block_methods {
         }
     };
 }
-pub(crate) use block_methods;
+pub(crate) use small_methods;
 
 /// Generates the public form of a kernel: `simd_kernel! { /// docs  pub fn name(a: A, b: B) -> R =
 /// body; }` where `body` is a generic `#[inline(always)] fn body<S: Simd>(s: S, a: A, b: B) -> R`.

@@ -47,32 +47,32 @@ mod sync {
 }
 
 /// The maximum number of threads of a team.
-const MOST: usize = 16;
+const MAX_THREADS: usize = 16;
 
 /// How often a thread polls for work before it sleeps: about fifty microseconds. Under loom every
 /// poll is a separate state, so there a thread sleeps at once.
-const LOOKS: u32 = if cfg!(loom) { 0 } else { 2_000 };
+const SPINS: u32 = if cfg!(loom) { 0 } else { 2_000 };
 
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
 struct Shared {
-    /// The function to run; valid while `left` is not 0.
+    /// The function to run; valid while `pending` is not 0.
     work: UnsafeCell<Option<*const Work<'static>>>,
     /// A sequence number of the work and, in the lowest byte, the number of pieces not yet taken;
     /// the last pieces are taken first.
-    free: AtomicUsize,
+    unclaimed: AtomicUsize,
     /// The number of unfinished pieces of the current work, not counting the owner's.
-    left: AtomicUsize,
+    pending: AtomicUsize,
     panicked: AtomicBool,
     stop: AtomicBool,
 }
 
-/// The bits of [`Shared::free`] that count pieces.
+/// The bits of [`Shared::unclaimed`] that count pieces.
 const PIECES: usize = 0xff;
 
-// SAFETY: the owner of the team writes `work` only while no thread reads it: `left` is 0, and all
-// pieces have been taken. A thread reads it only after it has taken a piece of the new work, which
-// `free` announces after `work` is written. The pointee is `Sync`.
+// SAFETY: the owner of the team writes `work` only while no thread reads it: `pending` is 0, and
+// all pieces have been taken. A thread reads it only after it has taken a piece of the new work,
+// which `unclaimed` announces after `work` is written. The pointee is `Sync`.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
@@ -80,9 +80,9 @@ unsafe impl Send for Shared {}
 impl Shared {
     /// Takes a piece for this thread and returns its number; `None` if none is left.
     fn take(&self) -> Option<usize> {
-        let mut free = self.free.load(Ordering::Acquire);
+        let mut free = self.unclaimed.load(Ordering::Acquire);
         while free & PIECES > 0 {
-            match self.free.compare_exchange_weak(free, free - 1, Ordering::Acquire, Ordering::Acquire) {
+            match self.unclaimed.compare_exchange_weak(free, free - 1, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Some(free & PIECES),
                 Err(now) => free = now,
             }
@@ -102,7 +102,7 @@ impl Shared {
                 self.panicked.store(true, Ordering::Relaxed);
             }
         }
-        self.left.fetch_sub(1, Ordering::Release);
+        self.pending.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -124,12 +124,12 @@ impl Team {
     pub fn new(size: usize) -> Self {
         let shared = Arc::new(Shared {
             work: UnsafeCell::new(None),
-            free: AtomicUsize::new(0),
-            left: AtomicUsize::new(0),
+            unclaimed: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        let others = (1..size.min(MOST))
+        let others = (1..size.min(MAX_THREADS))
             .map_while(|_| {
                 let shared = Arc::clone(&shared);
                 thread::Builder::new().name("regard team".into()).spawn(move || worker_loop(&shared)).ok()
@@ -153,25 +153,25 @@ impl Team {
             return work(0);
         }
         // SAFETY: the lifetime is erased, but nobody holds the pointer when this function returns:
-        // it waits until `left` is 0, even if the call below panics.
+        // it waits until `pending` is 0, even if the call below panics.
         let erased = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
-        // SAFETY: `left` is 0 and all pieces of the previous work have been taken, so no thread
+        // SAFETY: `pending` is 0 and all pieces of the previous work have been taken, so no thread
         // reads it.
         self.shared.work.with_mut(|work| unsafe { *work = Some(erased) });
         // Piece 0 belongs to this thread.
         let others = self.others.len();
-        self.shared.left.store(others, Ordering::Relaxed);
-        let before = self.shared.free.load(Ordering::Relaxed);
-        self.shared.free.store(before.wrapping_add(PIECES + 1) | others, Ordering::Release);
+        self.shared.pending.store(others, Ordering::Relaxed);
+        let before = self.shared.unclaimed.load(Ordering::Relaxed);
+        self.shared.unclaimed.store(before.wrapping_add(PIECES + 1) | others, Ordering::Release);
         self.others.iter().for_each(|other| other.thread().unpark());
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
         // Run the pieces that the others have not taken.
         while let Some(piece) = self.shared.take() {
             self.shared.finish(piece);
         }
-        let mut looks = 0;
-        while self.shared.left.load(Ordering::Acquire) > 0 {
-            wait(&mut looks);
+        let mut spins = 0;
+        while self.shared.pending.load(Ordering::Acquire) > 0 {
+            wait(&mut spins);
         }
         if let Err(panic) = own {
             std::panic::resume_unwind(panic);
@@ -187,10 +187,10 @@ impl Team {
         if self.others.is_empty() {
             return items.for_each(work);
         }
-        let mut slots: [Mutex<Option<T>>; MOST] = std::array::from_fn(|_| Mutex::new(None));
+        let mut slots: [Mutex<Option<T>>; MAX_THREADS] = std::array::from_fn(|_| Mutex::new(None));
         let mut count = 0;
         for item in items {
-            assert!(count < MOST, "more than {MOST} items");
+            assert!(count < MAX_THREADS, "more than {MAX_THREADS} items");
             *slots[count].get_mut().unwrap_or_else(|e| e.into_inner()) = Some(item);
             count += 1;
         }
@@ -218,7 +218,7 @@ impl Drop for Team {
 /// The loop of the helper threads: wait for a piece of work and run it.
 fn worker_loop(shared: &Shared) {
     loop {
-        let mut looks = 0;
+        let mut spins = 0;
         let piece = loop {
             if let Some(piece) = shared.take() {
                 break piece;
@@ -226,8 +226,8 @@ fn worker_loop(shared: &Shared) {
             if shared.stop.load(Ordering::Acquire) {
                 return;
             }
-            if looks < LOOKS {
-                wait(&mut looks);
+            if spins < SPINS {
+                wait(&mut spins);
             } else {
                 // The owner calls `unpark` after announcing new work, so this thread cannot miss
                 // it.
@@ -239,9 +239,9 @@ fn worker_loop(shared: &Shared) {
 }
 
 /// Spins at first, and yields after many polls so that a descheduled thread can get the core.
-fn wait(looks: &mut u32) {
-    *looks = looks.saturating_add(1);
-    if *looks < LOOKS {
+fn wait(spins: &mut u32) {
+    *spins = spins.saturating_add(1);
+    if *spins < SPINS {
         sync::hint::spin_loop();
     } else {
         thread::yield_now();

@@ -243,9 +243,9 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
+        fn transpose<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
             if !W.is_multiple_of(8) || to.len() != W * STRETCH {
-                return Plain.turn(from, to);
+                return Plain.transpose(from, to);
             }
             for row in (0..W).step_by(8) {
                 for column in (0..STRETCH).step_by(8) {

@@ -4,7 +4,7 @@
 //! a matmul with all words of the batch would be wasted. Here the rows are contiguous, and each is
 //! multiplied only with the inputs that have it on their list.
 
-use super::int8_kernel::{Dequantization, FIXED, Finish, PER_ROW, SYMMETRIC, finish};
+use super::int8_kernel::{BERGAMOT_PER_ROW, Dequantization, FIXED, Finish, PER_ROW, finish};
 use super::packed_b::{Form, PackedB, RowScratch, Rows};
 use super::quantize::{Quantization, QuantizedRows, RowParams, words};
 use crate::aligned::Aligned;
@@ -290,11 +290,11 @@ fn int8_body<S: Simd>(
                 };
                 let sum = s.load_i(sums.as_ptr().add(at));
                 let y = match x.quantization {
-                    Quantization::Affine | Quantization::Centred => {
+                    Quantization::Affine | Quantization::CTranslate2 => {
                         finish::<S, PER_ROW>(s, sum, params, columns)
                     }
                     Quantization::Fixed(_) => finish::<S, FIXED>(s, sum, params, columns),
-                    Quantization::Symmetric => finish::<S, SYMMETRIC>(s, sum, params, columns),
+                    Quantization::BergamotPerRow => finish::<S, BERGAMOT_PER_ROW>(s, sum, params, columns),
                 };
                 s.store(out.as_mut_ptr().add(at), y);
             }

@@ -79,7 +79,7 @@ fn body<S: Simd>(
     assert!(c.rows == a.rows && b.shape() == (k, n) && a.is_within());
     assert!(output.epilogue.bias.is_none_or(|bias| bias.len() == n));
     let panels = std::ptr::null();
-    match S::TILE_ROWS {
+    match S::MR {
         3 => nest::run(F32::<S, 3> { s, a, b, output, workspace, panels, depth: 0..0, first: 0 }, c, k),
         6 => nest::run(F32::<S, 6> { s, a, b, output, workspace, panels, depth: 0..0, first: 0 }, c, k),
         _ => nest::run(F32::<S, 12> { s, a, b, output, workspace, panels, depth: 0..0, first: 0 }, c, k),
@@ -115,7 +115,7 @@ struct F32<'a, S, const ROWS: usize> {
 }
 
 /// How A is read.
-enum Left {
+enum ALayout {
     /// Rows, in place.
     InPlace,
     /// Copies of rows that would conflict in the cache.
@@ -126,12 +126,12 @@ enum Left {
 
 impl<S, const ROWS: usize> F32<'_, S, ROWS> {
     #[inline(always)]
-    fn left(&self) -> Left {
+    fn a_layout(&self) -> ALayout {
         let aliased = ROWS > 8 && self.a.rows > 8 && self.a.row_stride.is_multiple_of(ALIASED);
         match self.a.col_stride {
-            1 if aliased => Left::Copied,
-            1 => Left::InPlace,
-            _ => Left::Packed,
+            1 if aliased => ALayout::Copied,
+            1 => ALayout::InPlace,
+            _ => ALayout::Packed,
         }
     }
 }
@@ -163,10 +163,10 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
     #[inline(always)]
     fn pack_a(&mut self, rows: Range<usize>) {
         let kc = self.depth.len();
-        let words = match self.left() {
-            Left::InPlace => return,
-            Left::Copied => kc + GAP,
-            Left::Packed => kc,
+        let words = match self.a_layout() {
+            ALayout::InPlace => return,
+            ALayout::Copied => kc + GAP,
+            ALayout::Packed => kc,
         };
         self.workspace.a.at_least(self.a.rows.next_multiple_of(ROWS) * words);
         let a = self.a.columns(self.depth.start, kc).rows_from(rows.start, rows.len());
@@ -188,8 +188,8 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
         c.prefetch::<S, R>(s);
         // SAFETY: the rows exist in place, copied or packed; the panel is complete.
         let sums = unsafe {
-            match self.left() {
-                Left::InPlace => {
+            match self.a_layout() {
+                ALayout::InPlace => {
                     let left = a.data.as_ptr().add(row * a.row_stride + self.depth.start);
                     if R == ROWS && column == self.first {
                         let ahead = left.wrapping_add(AHEAD * ROWS * a.row_stride);
@@ -197,11 +197,11 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
                     }
                     sums::<S, R, true>(s, kc, (left, a.row_stride), panel)
                 }
-                Left::Copied => {
+                ALayout::Copied => {
                     let stride = kc + GAP;
                     sums::<S, R, true>(s, kc, (packed.add(row * stride), stride), panel)
                 }
-                Left::Packed => {
+                ALayout::Packed => {
                     let first = row / ROWS * ROWS;
                     sums::<S, R, false>(s, kc, (packed.add(first * kc + row - first), ROWS), panel)
                 }

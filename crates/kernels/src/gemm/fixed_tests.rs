@@ -233,11 +233,11 @@ fn nan_and_infinity_stay_in_their_row() {
         for k in [1, 7, 33] {
             for input in [Some(10.0), None] {
                 let layer = Layer { input, ..Layer::random(3, k, 63.5, 18) };
-                for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                for non_finite in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                     let mut x = random(2 * k, 19);
-                    x[k - 1] = odd;
+                    x[k - 1] = non_finite;
                     let y = multiply(&layer.pack(isa), &x, false);
-                    assert!(y[..3].iter().all(|y| y.is_nan()), "{isa} {k} {odd}: {y:?}");
+                    assert!(y[..3].iter().all(|y| y.is_nan()), "{isa} {k} {non_finite}: {y:?}");
                     assert_same(&y[3..], &layer.twin(&x[k..]), isa.name());
                 }
             }

@@ -3,9 +3,9 @@
 //! The sums are exact integers on every instruction set; how they become floats depends on how the
 //! weights were quantized ([`Dequantization`]).
 
-use super::int8_panels::{GRAINS, Int8Panels, Runs, STEP, grain};
+use super::int8_panels::{INPUT_CLASSES, Int8Panels, Runs, STEP, input_class};
 use super::nest::{self, CTile, MicroKernel};
-use super::quantize::{LARGEST, Quantization, QuantizedRows, RowParams};
+use super::quantize::{INT8_MAX, Quantization, QuantizedRows, RowParams};
 use super::{ChosenRows, Epilogue};
 use crate::Isa;
 use crate::mapped::Int8Values;
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 pub const MAX_INT8_K: usize = (i32::MAX / (254 * 128)) as usize;
 
 /// Rows of the input that stay in the L2 cache while all panels are processed; a multiple of every
-/// [`Simd::BYTE_ROWS`].
+/// [`Simd::INT8_MR`].
 const MC: usize = 60;
 
 /// KC and NC are unbounded. The whole sum stays in registers, because C can hold only floats; and
@@ -39,7 +39,7 @@ pub(super) enum Dequantization {
     /// `w ≈ value · scale`, with a scale for each column and for each row of the input.
     PerRow {
         scales: Vec<f32>,
-        /// `Affine` or `Centred`.
+        /// `Affine` or `CTranslate2`.
         inputs: Quantization,
     },
     /// `w ≈ value / multiplier`, in Bergamot's order of operations.
@@ -124,7 +124,7 @@ impl Int8Table {
     }
 
     pub(super) fn quantization(&self) -> Quantization {
-        self.input.map_or(Quantization::Symmetric, Quantization::Fixed)
+        self.input.map_or(Quantization::BergamotPerRow, Quantization::Fixed)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -142,7 +142,7 @@ impl Dequantization {
             .map(|(i, (&total, &m))| match (input, bias.map(|bias| bias[i])) {
                 (None, bias) => (m, bias.unwrap_or(0.0)),
                 (Some(a), bias) => {
-                    let correction = total as f32 * (-((LARGEST / a) * (LARGEST / m)) / LARGEST);
+                    let correction = total as f32 * (-((INT8_MAX / a) * (INT8_MAX / m)) / INT8_MAX);
                     (1.0 / (a * m), bias.map_or(correction, |bias| correction + bias))
                 }
             })
@@ -172,7 +172,7 @@ impl Dequantization {
         match *self {
             Dequantization::PerRow { inputs, .. } => inputs,
             Dequantization::Fixed { input: Some(a), .. } => Quantization::Fixed(a),
-            Dequantization::Fixed { input: None, .. } => Quantization::Symmetric,
+            Dequantization::Fixed { input: None, .. } => Quantization::BergamotPerRow,
         }
     }
 
@@ -304,7 +304,7 @@ struct Int8<'a, S> {
 }
 
 impl<S: Simd> MicroKernel for Int8<'_, S> {
-    const MR: usize = S::BYTE_ROWS;
+    const MR: usize = S::INT8_MR;
     const NR: usize = 2 * S::LANES;
     const KC: usize = UNBOUNDED;
     const MC: usize = MC;
@@ -335,11 +335,11 @@ impl<S: Simd> MicroKernel for Int8<'_, S> {
             let columns = [self.columns(start, 0, c), self.columns(start, 1, c)];
             // The match is outside the loop, so that the loop body has no branches.
             match x.quantization {
-                Quantization::Affine | Quantization::Centred => {
+                Quantization::Affine | Quantization::CTranslate2 => {
                     self.finish::<R, PER_ROW>(sums, input, columns, c);
                 }
                 Quantization::Fixed(_) => self.finish::<R, FIXED>(sums, input, columns, c),
-                Quantization::Symmetric => self.finish::<R, SYMMETRIC>(sums, input, columns, c),
+                Quantization::BergamotPerRow => self.finish::<R, BERGAMOT_PER_ROW>(sums, input, columns, c),
             }
         }
     }
@@ -399,7 +399,7 @@ impl<S: Simd> Int8<'_, S> {
 }
 
 /// For instruction sets that do not add in 16 bits.
-static NO_RUNS: [Runs; GRAINS] = [[0; 4]; GRAINS];
+static NO_RUNS: [Runs; INPUT_CLASSES] = [[0; 4]; INPUT_CLASSES];
 
 /// A panel of weights.
 #[derive(Clone, Copy)]
@@ -408,7 +408,7 @@ struct Panel<'a> {
     /// A permutation of the panel's steps.
     order: &'a [u16],
     /// Indexed by the magnitude of the inputs.
-    runs: &'a [Runs; GRAINS],
+    runs: &'a [Runs; INPUT_CLASSES],
 }
 
 /// Some rows of the input.
@@ -448,13 +448,13 @@ pub(super) fn finish<S: Simd, const KIND: u8>(
 /// [`Dequantization`] as a constant.
 pub(super) const PER_ROW: u8 = 0;
 pub(super) const FIXED: u8 = 1;
-pub(super) const SYMMETRIC: u8 = 2;
+pub(super) const BERGAMOT_PER_ROW: u8 = 2;
 
 /// Bergamot's expression for a row whose input multiplier `a` is computed at run time, and columns
 /// with multipliers `m`.
 #[inline(always)]
 fn symmetric<S: Simd>(s: S, sum: S::F, total: S::F, [a, m]: [S::F; 2], bias: S::F) -> S::F {
-    let largest = s.splat(LARGEST);
+    let largest = s.splat(INT8_MAX);
     let steps = s.mul(s.div(largest, a), s.div(largest, m));
     let correction = s.mul(total, s.div(s.sub(s.zero(), steps), largest));
     s.add(s.mul(sum, s.div(s.splat(1.0), s.mul(a, m))), s.add(correction, bias))
@@ -476,7 +476,7 @@ unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>
         let largest = (0..R).map(|i| (*x.params.add(i)).largest).fold(0, i32::max);
         let mut at = 0;
         if S::ADDS_IN_16_BITS {
-            let [four, two, one, pairs] = panel.runs[grain(largest)].map(usize::from);
+            let [four, two, one, pairs] = panel.runs[input_class(largest)].map(usize::from);
             while at < four {
                 add_in_16_bits::<S, R, 4>(s, &mut sums, panel, at, input);
                 at += 4;

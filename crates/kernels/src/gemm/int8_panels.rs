@@ -23,13 +23,13 @@ const LANES_16: usize = 8;
 const STEP_16: usize = 2 * LANES_16 * STEP;
 
 /// The granularity at which inputs are classified by their largest element.
-const GRAIN: usize = 16;
+const INPUT_CLASS_WIDTH: usize = 16;
 
 /// The number of input classes.
-pub(super) const GRAINS: usize = 256 / GRAIN + 1;
+pub(super) const INPUT_CLASSES: usize = 256 / INPUT_CLASS_WIDTH + 1;
 
 /// Inputs range from −127 to 127 and are shifted so that none is negative.
-const LARGEST_INPUT: usize = 254;
+const MAX_INPUT: usize = 254;
 
 /// Where in a panel each way of summing ends, for one class of inputs: four steps in 16 bits, two,
 /// one, and pairs of products in 16 bits. The steps after that are added in 32 bits.
@@ -49,15 +49,14 @@ pub(super) struct Int8Panels {
     pub(super) order: Vec<u16>,
     /// `[panel][step]`: where a step is stored, the inverse of `order`.
     places: Vec<u16>,
-    /// `[panel]`: indexed by the largest input in units of [`GRAIN`], rounded up; empty if the
-    /// instruction set adds in 32 bits.
-    pub(super) runs: Vec<[Runs; GRAINS]>,
+    /// `[panel]`: indexed by [`input_class`]; empty if the instruction set adds in 32 bits.
+    pub(super) runs: Vec<[Runs; INPUT_CLASSES]>,
 }
 
 /// The index into an entry of [`Int8Panels::runs`] for inputs up to `largest`.
 #[inline(always)]
-pub(super) fn grain(largest: i32) -> usize {
-    (largest.clamp(0, LARGEST_INPUT as i32) as usize).div_ceil(GRAIN)
+pub(super) fn input_class(largest: i32) -> usize {
+    (largest.clamp(0, MAX_INPUT as i32) as usize).div_ceil(INPUT_CLASS_WIDTH)
 }
 
 impl Int8Panels {
@@ -107,7 +106,7 @@ impl Int8Panels {
             }
         }
         // Empty rows have panels too.
-        packed.runs.resize(if limited { panels } else { 0 }, [[0; 4]; GRAINS]);
+        packed.runs.resize(if limited { panels } else { 0 }, [[0; 4]; INPUT_CLASSES]);
         packed.order.resize(panels * steps, 0);
         packed
     }
@@ -257,7 +256,7 @@ fn largest(sums: &[i16; HALVES]) -> i16 {
 }
 
 /// The runs of a panel with its steps in this order, for each class of inputs.
-fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; GRAINS] {
+fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; INPUT_CLASSES] {
     let sorted = |place: usize| &steps[usize::from(order[place])];
     let count = steps.len();
     let two: Vec<StepSums> = (0..count / 2).map(|i| sorted(2 * i).and(sorted(2 * i + 1))).collect();
@@ -266,24 +265,24 @@ fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; GRAINS] {
     let ones: Vec<i16> = (0..count).map(|i| sorted(i).largest()).collect();
     let pairs: Vec<i16> = (0..count).map(|i| sorted(i).largest_pair).collect();
     let [fours, twos, ones, pairs] = [(&fours, 4), (&twos, 2), (&ones, 1), (&pairs, 1)].map(fitting);
-    std::array::from_fn(|grain| {
-        let (four, one) = (fours[grain], ones[grain]);
-        let two = four.max(twos[grain]);
-        [four, two, two.max(one), two.max(one).max(pairs[grain])]
+    std::array::from_fn(|class| {
+        let (four, one) = (fours[class], ones[class]);
+        let two = four.max(twos[class]);
+        [four, two, two.max(one), two.max(one).max(pairs[class])]
     })
 }
 
 /// For each class of inputs, the number of steps before the first whose products do not fit 16
 /// bits. Each element of `sums` covers `size` steps.
-fn fitting((sums, size): (&Vec<i16>, u16)) -> [u16; GRAINS] {
-    let mut counts = [size * sums.len() as u16; GRAINS];
-    let mut grains = counts.len();
+fn fitting((sums, size): (&Vec<i16>, u16)) -> [u16; INPUT_CLASSES] {
+    let mut counts = [size * sums.len() as u16; INPUT_CLASSES];
+    let mut classes = counts.len();
     for (&sum, place) in sums.iter().zip(0u16..) {
         let input = i16::MAX.checked_div(sum).map_or(usize::MAX, |input| input as usize);
-        let fit = if input >= LARGEST_INPUT { counts.len() } else { input / GRAIN + 1 };
-        if fit < grains {
-            counts[fit..grains].fill(size * place);
-            grains = fit;
+        let fit = if input >= MAX_INPUT { counts.len() } else { input / INPUT_CLASS_WIDTH + 1 };
+        if fit < classes {
+            counts[fit..classes].fill(size * place);
+            classes = fit;
         }
     }
     counts
@@ -361,7 +360,7 @@ mod tests {
         let mut ways = [0; 5];
         for (panel, runs) in packed.runs.iter().enumerate() {
             for largest in [0, 1, 16, 17, 100, 127, 128, 200, 254] {
-                let [four, two, one, pairs] = runs[grain(largest)].map(usize::from);
+                let [four, two, one, pairs] = runs[input_class(largest)].map(usize::from);
                 assert!(four <= two && two <= one && one <= pairs && pairs <= packed.words / 2);
                 assert!(four.is_multiple_of(4) && (two - four).is_multiple_of(2));
                 let sum = |places| largest_sum(&packed, &values, panel, places, largest);
@@ -369,7 +368,7 @@ mod tests {
                 (four..two).step_by(2).for_each(|at| assert!(sum(at..at + 2) <= 32_767));
                 (two..one).for_each(|at| assert!(sum(at..at + 1) <= 32_767));
                 // One more step would not have fit, or not with slightly larger inputs.
-                let more = i32::try_from(grain(largest) * GRAIN).unwrap().min(254);
+                let more = i32::try_from(input_class(largest) * INPUT_CLASS_WIDTH).unwrap().min(254);
                 if one < packed.words / 2 && pairs == one {
                     assert!(largest_sum(&packed, &values, panel, one..one + 1, more) > 32_767);
                 }

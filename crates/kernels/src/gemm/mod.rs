@@ -8,7 +8,7 @@
 //! | int8 | [`int8_kernel`] | packed weights and quantized rows of the input; sums are exact integers |
 //!
 //! [`chosen_rows`] is not a matmul: it multiplies each row of the input with its own selection of
-//! columns.
+//! columns. [`small`] has the small matmuls inside other kernels, without packing.
 
 // Only x86 has the instruction; on other CPUs the tests run a model of it.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -22,10 +22,11 @@ mod packed_b;
 mod quantize;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod rounding;
+pub(crate) mod small;
 
 pub use chosen_rows::{ChosenRows, RowLists};
 pub use int8_kernel::{MAX_INT8_K, MarianScales};
-pub use packed_b::{PackedB, Right, RowScratch, Rows};
+pub use packed_b::{BOperand, PackedB, RowScratch, Rows};
 pub use quantize::quantize_rows;
 
 use crate::mat::{Mat, MatMut};
@@ -142,11 +143,11 @@ impl Gemm {
         self,
         c: MatMut<'_>,
         a: Mat<'_>,
-        b: impl Into<Right<'b>>,
+        b: impl Into<BOperand<'b>>,
         into: Accumulate,
         threads: usize,
     ) {
-        let Right { operand: b, packed_for } = b.into();
+        let BOperand { operand: b, packed_for } = b.into();
         assert!(
             packed_for.is_none_or(|by| by == self.format),
             "an operand packed for {packed_for:?} in {}",

@@ -213,8 +213,8 @@ impl PackedB {
     ///
     /// # Panics
     /// As [`PackedB::int8`].
-    pub fn int8_centred(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
-        Self::int8_per_row(isa, values, scales, Quantization::Centred, k)
+    pub fn int8_ctranslate2(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+        Self::int8_per_row(isa, values, scales, Quantization::CTranslate2, k)
     }
 
     fn int8_per_row(isa: Isa, values: &[i8], scales: &[f32], inputs: Quantization, k: usize) -> Self {
@@ -440,19 +440,19 @@ impl PackedB {
     ///
     /// # Panics
     /// If nothing is packed, or the matrix is int8.
-    pub fn whole(&self) -> Right<'_> {
+    pub fn whole(&self) -> BOperand<'_> {
         let Data::Floats(format, words) = &self.data else {
             panic!("floats are packed before they are used")
         };
         let layout = Gemm { isa: self.isa, format: *format }.layout();
         let panels = Panels::new(words.as_slice(), layout, self.k, self.n);
-        Right { operand: Operand::Packed(panels), packed_for: Some(*format) }
+        BOperand { operand: Operand::Packed(panels), packed_for: Some(*format) }
     }
 }
 
 /// The right operand of a matmul: a plain or a packed matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct Right<'a> {
+pub struct BOperand<'a> {
     pub(super) operand: Operand<'a>,
     /// The number format that it was packed for, if packed.
     pub(super) packed_for: Option<Format>,
@@ -474,13 +474,13 @@ impl Operand<'_> {
     }
 }
 
-impl<'a> From<Mat<'a>> for Right<'a> {
+impl<'a> From<Mat<'a>> for BOperand<'a> {
     fn from(matrix: Mat<'a>) -> Self {
-        Right { operand: Operand::Matrix(matrix), packed_for: None }
+        BOperand { operand: Operand::Matrix(matrix), packed_for: None }
     }
 }
 
-impl Right<'_> {
+impl BOperand<'_> {
     /// Parts begin and end at multiples of this, or at the end of the whole.
     pub const STEP: usize = 512;
 
@@ -494,7 +494,7 @@ impl Right<'_> {
             Operand::Matrix(x) => Operand::Matrix(x.rows_from(from, rows)),
             Operand::Packed(x) => Operand::Packed(x.rows_from(from, rows)),
         };
-        Right { operand, ..self }
+        BOperand { operand, ..self }
     }
 
     /// The columns `from .. from + cols`.
@@ -506,9 +506,9 @@ impl Right<'_> {
             Operand::Matrix(x) => Operand::Matrix(x.columns(from, cols)),
             Operand::Packed(x) => Operand::Packed(x.columns(from, cols)),
         };
-        Right { operand, ..self }
+        BOperand { operand, ..self }
     }
 }
 
 const _: () =
-    assert!(Right::STEP.is_multiple_of(f32_kernel::KC) && Right::STEP.is_multiple_of(bf16_kernel::KC));
+    assert!(BOperand::STEP.is_multiple_of(f32_kernel::KC) && BOperand::STEP.is_multiple_of(bf16_kernel::KC));

@@ -129,7 +129,7 @@ fn centred_inputs_give_the_sums_of_plain_loops_everywhere() {
                 }
             }
             for isa in Isa::available() {
-                let packed = PackedB::int8_centred(isa, &values, &scales, k);
+                let packed = PackedB::int8_ctranslate2(isa, &values, &scales, k);
                 let what = format!("{isa} {m}×{n}×{k}");
                 let wide: Vec<f64> = want.iter().map(|&y| f64::from(y)).collect();
                 assert_close(&multiply(&packed, &x, m, Some(&bias)), &wide, 1e-6, &what);
@@ -340,9 +340,9 @@ fn nan_and_infinity_stay_in_their_row() {
         for &k in SIZES.iter().filter(|&&k| k > 0) {
             let (n, w) = (3, random(3 * k, 13));
             let (values, scales) = quantize_rows(&w, k);
-            for odd in [f32::NAN, f32::INFINITY] {
+            for non_finite in [f32::NAN, f32::INFINITY] {
                 let mut x = random(2 * k, 14);
-                x[k - 1] = odd;
+                x[k - 1] = non_finite;
                 let y = multiply(&PackedB::int8(isa, &values, &scales, k), &x, 2, None);
                 assert!(
                     y[..n].iter().all(|y| y.is_nan()) && y[n..].iter().all(|y| y.is_finite()),

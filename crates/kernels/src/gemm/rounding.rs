@@ -35,7 +35,7 @@ pub(super) trait Rounding: Copy {
 
     /// Transposes: `to` receives, for each pair of the stretch, those of its `W` rows; it may be
     /// shorter than the stretch.
-    fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]);
+    fn transpose<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]);
 }
 
 /// The plain Rust implementation.
@@ -59,7 +59,7 @@ impl Rounding for Plain {
     }
 
     #[inline(always)]
-    fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
+    fn transpose<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
         for (q, to) in to.chunks_exact_mut(W).enumerate() {
             for (to, pairs) in to.iter_mut().zip(from) {
                 *to = pairs[q];
@@ -93,30 +93,30 @@ pub(super) fn pack<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut
         let rows = W.min(x.rows - panel * W);
         let x = x.rows_from(panel * W, rows);
         if x.col_stride == 1 {
-            along::<W>(rounding, x, to);
+            pack_row_major::<W>(rounding, x, to);
         } else if x.row_stride == 1 {
-            across::<W>(rounding, x, to);
+            pack_col_major::<W>(rounding, x, to);
         } else {
-            scattered::<W>(x, to);
+            pack_strided::<W>(x, to);
         }
     }
 }
 
 /// Packs a panel with contiguous rows: rounds a stretch of each row, then transposes.
 #[inline(always)]
-fn along<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
+fn pack_row_major<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     let mut stretch = [[0; STRETCH]; W];
     for (s, to) in to.chunks_mut(STRETCH * W).enumerate() {
         for (r, to) in stretch.iter_mut().enumerate().take(x.rows) {
             rounding.pairs(&x.row(r)[s * 2 * STRETCH..], to);
         }
-        rounding.turn(&stretch, to);
+        rounding.transpose(&stretch, to);
     }
 }
 
 /// Packs a panel with contiguous columns: interleaves two of them at a time.
 #[inline(always)]
-fn across<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
+fn pack_col_major<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     let column = |c: usize| if c < x.cols { &x.data[c * x.col_stride..][..x.rows] } else { &[] };
     for (p, to) in to.as_chunks_mut::<W>().0.iter_mut().enumerate() {
         rounding.interleave(column(2 * p), column(2 * p + 1), to);
@@ -124,7 +124,7 @@ fn across<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
 }
 
 /// Packs a panel with neither contiguous rows nor contiguous columns.
-fn scattered<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+fn pack_strided<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
     let at = |r: usize, c: usize| {
         if r < x.rows && c < x.cols { x.data[r * x.row_stride + c * x.col_stride] } else { 0.0 }
     };

@@ -1,7 +1,7 @@
 //! The vector operations in AVX2 and FMA: eight lanes.
 
-use super::{Simd, block_methods};
-use crate::block::{Left, Out, Right};
+use super::{Simd, small_methods};
+use crate::gemm::small::{AView, BView, CView};
 use std::arch::x86_64::*;
 
 /// AVX2 with FMA; a value exists only where the CPU has both.
@@ -70,7 +70,7 @@ macro_rules! op {
 
 impl Simd for Avx2 {
     const LANES: usize = N;
-    const TILE_ROWS: usize = 6;
+    const MR: usize = 6;
     type F = __m256;
     type U = __m256i;
     type M = __m256;
@@ -78,7 +78,7 @@ impl Simd for Avx2 {
     type W = __m256i;
     /// More rows would spill accumulators to memory in each step: 29 products per cycle with six
     /// rows, 38 with three (Zen 3).
-    const BYTE_ROWS: usize = 3;
+    const INT8_MR: usize = 3;
     const ADDS_IN_16_BITS: bool = true;
 
     #[inline(always)]
@@ -330,7 +330,7 @@ impl Simd for Avx2 {
         unsafe { transpose_8x8(from, from_stride, to, to_stride) }
     }
 
-    block_methods!(Avx2::new(), "avx2,fma");
+    small_methods!(Avx2::new(), "avx2,fma");
 }
 
 /// The sum of the lanes of each vector.

@@ -1,8 +1,8 @@
 //! The vector operations in AVX-512 with BW and VNNI (Ice Lake, Zen 4 and later): sixteen lanes,
 //! and masks for the tail.
 
-use super::{Simd, block_methods};
-use crate::block::{Left, Out, Right};
+use super::{Simd, small_methods};
+use crate::gemm::small::{AView, BView, CView};
 use std::arch::x86_64::*;
 
 /// AVX-512 F, BW and VNNI; a value exists only where the CPU has them.
@@ -37,7 +37,7 @@ macro_rules! op {
 
 impl Simd for Avx512 {
     const LANES: usize = N;
-    const TILE_ROWS: usize = 12;
+    const MR: usize = 12;
     type F = __m512;
     type U = __m512i;
     type M = __mmask16;
@@ -222,7 +222,7 @@ impl Simd for Avx512 {
         unsafe { super::avx2::transpose_8x8(from, from_stride, to, to_stride) }
     }
 
-    block_methods!(Avx512::new(), "avx512f,avx512bw,avx512vnni,avx2,fma");
+    small_methods!(Avx512::new(), "avx512f,avx512bw,avx512vnni,avx2,fma");
 }
 
 /// The sum of the upper and the lower half of each vector.

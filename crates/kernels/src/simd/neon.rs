@@ -1,7 +1,7 @@
 //! The vector operations in NEON: four lanes.
 
-use super::{Simd, block_methods};
-use crate::block::{Left, Out, Right};
+use super::{Simd, small_methods};
+use crate::gemm::small::{AView, BView, CView};
 use std::arch::aarch64::*;
 
 /// NEON; a value exists only where the CPU has it.
@@ -30,7 +30,7 @@ macro_rules! op {
 
 impl Simd for Neon {
     const LANES: usize = N;
-    const TILE_ROWS: usize = 12;
+    const MR: usize = 12;
     type F = float32x4_t;
     type U = uint32x4_t;
     type M = uint32x4_t;
@@ -223,5 +223,5 @@ impl Simd for Neon {
         }
     }
 
-    block_methods!(Neon::new(), "neon");
+    small_methods!(Neon::new(), "neon");
 }

@@ -1,8 +1,8 @@
 //! The vector operations in plain Rust: eight lanes that the compiler may map to whatever the
 //! target has.
 
-use super::{GROUP, Simd, block_methods};
-use crate::block::{Left, Out, Right};
+use super::{GROUP, Simd, small_methods};
+use crate::gemm::small::{AView, BView, CView};
 
 /// Plain Rust.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ fn zip_u(a: [u32; N], b: [u32; N], f: impl Fn(u32, u32) -> u32) -> [u32; N] {
 
 impl Simd for Portable {
     const LANES: usize = N;
-    const TILE_ROWS: usize = 3;
+    const MR: usize = 3;
     const FUSED: bool = false;
     type F = [f32; N];
     type U = [u32; N];
@@ -199,5 +199,5 @@ impl Simd for Portable {
         unsafe { to.cast::<[u8; GROUP * N]>().write(q) }
     }
 
-    block_methods!(Portable);
+    small_methods!(Portable);
 }

@@ -21,7 +21,7 @@ pub enum Values<'a> {
         scales: Vec<f32>,
     },
     /// Int8, for inputs quantized like CTranslate2's: multiplied by 127 / their largest magnitude.
-    CentredInt8 {
+    CTranslate2Int8 {
         /// In row-major order.
         values: Cow<'a, [i8]>,
         /// One for each row.
@@ -103,8 +103,8 @@ impl Engine {
         let packed = match (self.dtype, values) {
             (_, values) if cols > MAX_INT8_K => PackedB::f32(self.isa, &widened(values, cols), rows, cols),
             (DType::Int8, Values::Int8 { values, scales }) => PackedB::int8(self.isa, &values, &scales, cols),
-            (DType::Int8, Values::CentredInt8 { values, scales }) => {
-                PackedB::int8_centred(self.isa, &values, &scales, cols)
+            (DType::Int8, Values::CTranslate2Int8 { values, scales }) => {
+                PackedB::int8_ctranslate2(self.isa, &values, &scales, cols)
             }
             (DType::Int8, Values::FixedInt8 { values, multipliers, input_multiplier }) => {
                 let (isa, bias) = (self.isa, self.bias_of(parameter));
@@ -181,7 +181,7 @@ impl Engine {
 fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
     match values {
         Values::F32(values) => values,
-        Values::Int8 { values, scales } | Values::CentredInt8 { values, scales } => {
+        Values::Int8 { values, scales } | Values::CTranslate2Int8 { values, scales } => {
             let rows = values.chunks_exact(cols.max(1)).zip(scales);
             rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
         }

@@ -7,7 +7,7 @@
 //! works with all of its words.
 
 use super::{Forward, Param, Weights};
-use regard_kernels::{Gemm, Isa, Key, Mat, PackedB, Right, add};
+use regard_kernels::{BOperand, Gemm, Isa, Key, Mat, PackedB, add};
 
 /// The words of one step, and their rows of the output matrix.
 #[derive(Debug, Default)]
@@ -107,9 +107,9 @@ impl SampledSoftmax {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::autograd) struct OutputLayer<'a> {
     /// `E [words, d]`
-    pub(super) table: Right<'a>,
+    pub(super) table: BOperand<'a>,
     /// `Eᵀ`
-    pub(super) columns: Right<'a>,
+    pub(super) columns: BOperand<'a>,
     pub(super) words: usize,
     pub(super) bias: Option<&'a [f32]>,
     sample: Option<&'a SampledSoftmax>,

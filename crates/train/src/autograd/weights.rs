@@ -1,7 +1,7 @@
 //! The weights as seen by operations, and their matrices packed for GEMM.
 
 use super::{Param, SampledSoftmax};
-use regard_kernels::{Gemm, Mat, PackedB, Right};
+use regard_kernels::{BOperand, Gemm, Mat, PackedB};
 use std::collections::BTreeMap;
 
 /// All weights, and optionally some of their matrices packed for GEMM.
@@ -37,12 +37,12 @@ impl<'a> Weights<'a> {
     }
 
     /// The matrix `W` of that shape at the beginning of a parameter, as the right operand of `x·W`.
-    pub fn right(self, param: Param, shape: [usize; 2]) -> Right<'a> {
+    pub fn right(self, param: Param, shape: [usize; 2]) -> BOperand<'a> {
         self.ready(param, shape).map_or_else(|| self.matrix(param, shape).into(), |ready| ready.right.whole())
     }
 
     /// The same as the right operand of `x·Wᵀ`.
-    pub fn right_transposed(self, param: Param, shape: [usize; 2]) -> Right<'a> {
+    pub fn right_transposed(self, param: Param, shape: [usize; 2]) -> BOperand<'a> {
         let ready = self.ready(param, shape);
         ready.map_or_else(|| self.matrix(param, shape).t().into(), |ready| ready.transposed.whole())
     }

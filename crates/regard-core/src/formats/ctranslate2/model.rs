@@ -275,7 +275,7 @@ impl Foreign for Ct2Model {
         let mut scales: Vec<f32> = scales.into_iter().map(|scale| 1.0 / scale).collect();
         scales.resize(rows, 1.0);
         self.release_range(variable.range.clone());
-        Ok(Values::CentredInt8 { values: values.into(), scales })
+        Ok(Values::CTranslate2Int8 { values: values.into(), scales })
     }
 
     fn dtype(&self) -> DType {

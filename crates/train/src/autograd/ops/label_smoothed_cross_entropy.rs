@@ -4,13 +4,13 @@
 use crate::autograd::sampled_softmax::OutputLayer;
 use crate::autograd::{Backward, Forward, Op, Param, Var, Weights};
 use regard_kernels::{
-    Accumulate, BlockStatistics, Mat, MatMut, Right, logits_to_exponentials, logits_to_gradient,
+    Accumulate, BOperand, BlockStatistics, Mat, MatMut, logits_to_exponentials, logits_to_gradient,
 };
 use std::sync::Arc;
 
 /// Words in a block of the vocabulary, whose logits are used while they are in cache. Output
 /// matrices can be packed in such blocks.
-const WORDS: usize = Right::STEP;
+const WORDS: usize = BOperand::STEP;
 
 /// The maximum number of rows whose logits exist at the same time. Each such group reads the whole
 /// output matrix, which is cheap if it is already packed: fewer rows keep the logits in cache and

@@ -63,7 +63,7 @@ impl Op for Recurrent {
         (cx.value(self.x).rows(), self.cells().count() * self.hidden())
     }
 
-    /// For each direction, the gates and `kept` of each step, in the order of time.
+    /// For each direction, the gates and `u_c` of each step, in the order of time.
     fn saves(&self, cx: &Forward<'_>) -> usize {
         cx.value(self.x).rows() * self.cells().count() * 4 * self.hidden()
     }
@@ -77,7 +77,7 @@ impl Op for Recurrent {
             let (y, others) = rest.split_columns(h);
             rest = others;
             let steps = TimeSteps::new(&self.offsets, reversed);
-            let (gates, kept) = saved[i * rows * 4 * h..][..rows * 4 * h].split_at_mut(rows * 3 * h);
+            let (gates, u_c) = saved[i * rows * 4 * h..][..rows * 4 * h].split_at_mut(rows * 3 * h);
             // Transpose once instead of in each step.
             let weight = &cx.weights.flat[cell.weight.range()];
             matrix.clear();
@@ -87,7 +87,7 @@ impl Op for Recurrent {
                 cx.isa,
                 &steps,
                 x.columns(i * 3 * h, 3 * h),
-                (gates, kept),
+                (gates, u_c),
                 state,
                 y,
                 |state, gates| {
@@ -123,7 +123,7 @@ fn backward_cell(
     cx: &mut Backward<'_>,
     cell: RecurrentCell,
     steps: &TimeSteps,
-    (gates, kept): (&[f32], &[f32]),
+    (gates, u_c): (&[f32], &[f32]),
     (y, dy): (Mat<'_>, Mat<'_>),
     mut dx: MatMut<'_>,
 ) {
@@ -143,7 +143,7 @@ fn backward_cell(
     for t in (0..steps.count()).rev() {
         let (of, range) = (steps.rows(t), steps.range(t));
         let (one, three) = (range.start * h..range.end * h, range.start * 3 * h..range.end * 3 * h);
-        let step = GruStep { gates: &gates[three.clone()], kept: &kept[one.clone()], before: &before[one] };
+        let step = GruStep { gates: &gates[three.clone()], u_c: &u_c[one.clone()], before: &before[one] };
         let (grads, carry) = (&mut grads[three], &mut carry[..of.len() * h]);
         gru_backward(cx.isa, step, of, dy, carry, dx.reborrow(), grads);
         if t > 0 {

@@ -1,5 +1,5 @@
-//! Small matmuls and transpositions inside a kernel, for sentences too short to pay for the packing
-//! of a large GEMM.
+//! Small matmuls and transpositions without packing, for the inside of other kernels: the rows of a
+//! sentence are too few to pay for the packing of a large GEMM.
 //!
 //! Kernels call them through `Simd::product` and `Simd::transpose`, which are compiled once per
 //! instruction set: inlining them at each of their dozen uses would take minutes to compile.
@@ -12,7 +12,7 @@ const ROWS: usize = 4;
 
 /// A pointer to a matrix and its row and column strides.
 #[derive(Clone, Copy)]
-pub(crate) struct Left {
+pub(crate) struct AView {
     pub(crate) at: *const f32,
     pub(crate) row: usize,
     pub(crate) col: usize,
@@ -20,14 +20,14 @@ pub(crate) struct Left {
 
 /// A pointer to a matrix and its row stride; its columns are contiguous.
 #[derive(Clone, Copy)]
-pub(crate) struct Right {
+pub(crate) struct BView {
     pub(crate) at: *const f32,
     pub(crate) row: usize,
 }
 
 /// The output matrix.
 #[derive(Clone, Copy)]
-pub(crate) struct Out {
+pub(crate) struct CView {
     pub(crate) at: *mut f32,
     pub(crate) row: usize,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Out {
 pub(crate) unsafe fn product_body<S: Simd>(
     s: S,
     (m, n, k): (usize, usize, usize),
-    a: Left,
-    b: Right,
-    c: Out,
+    a: AView,
+    b: BView,
+    c: CView,
     accumulate: bool,
 ) {
     let mut i = 0;
@@ -50,8 +50,8 @@ pub(crate) unsafe fn product_body<S: Simd>(
         let rows = ROWS.min(m - i);
         // SAFETY: the caller vouches for rows `i .. i + rows <= m` of A and C, and for all of B.
         unsafe {
-            let a = Left { at: a.at.add(i * a.row), ..a };
-            let c = Out { at: c.at.add(i * c.row), ..c };
+            let a = AView { at: a.at.add(i * a.row), ..a };
+            let c = CView { at: c.at.add(i * c.row), ..c };
             match rows {
                 4 => strip::<S, 4>(s, (n, k), a, b, c, accumulate),
                 3 => strip::<S, 3>(s, (n, k), a, b, c, accumulate),
@@ -68,9 +68,9 @@ pub(crate) unsafe fn product_body<S: Simd>(
 unsafe fn strip<S: Simd, const R: usize>(
     s: S,
     (n, k): (usize, usize),
-    a: Left,
-    b: Right,
-    c: Out,
+    a: AView,
+    b: BView,
+    c: CView,
     accumulate: bool,
 ) {
     let mut j = 0;
@@ -79,8 +79,8 @@ unsafe fn strip<S: Simd, const R: usize>(
         // SAFETY: the columns `j ..` of B and C are inside what the caller of `product` vouches
         // for, and a tile covers at most `left` of them.
         unsafe {
-            let b = Right { at: b.at.add(j), ..b };
-            let c = Out { at: c.at.add(j), ..c };
+            let b = BView { at: b.at.add(j), ..b };
+            let c = CView { at: c.at.add(j), ..c };
             if left >= 2 * S::LANES {
                 tile::<S, R, 2, false>(s, k, a, b, c, S::LANES, accumulate);
                 j += 2 * S::LANES;
@@ -103,9 +103,9 @@ unsafe fn strip<S: Simd, const R: usize>(
 unsafe fn tile<S: Simd, const R: usize, const C: usize, const PARTIAL: bool>(
     s: S,
     k: usize,
-    a: Left,
-    b: Right,
-    c: Out,
+    a: AView,
+    b: BView,
+    c: CView,
     last: usize,
     accumulate: bool,
 ) {
@@ -146,7 +146,7 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize, const PARTIAL: bool>(
 /// # Safety
 /// `from` can be read; `cols` rows of `to.row >= rows` floats can be written; they do not overlap.
 #[inline(always)]
-pub(crate) unsafe fn transpose_body<S: Simd>(s: S, rows: usize, cols: usize, from: Right, to: Out) {
+pub(crate) unsafe fn transpose_body<S: Simd>(s: S, rows: usize, cols: usize, from: BView, to: CView) {
     let (whole_rows, whole_cols) = (rows / 8 * 8, cols / 8 * 8);
     // SAFETY: every index below is inside what the caller vouches for.
     unsafe {
@@ -191,9 +191,9 @@ mod tests {
     ) {
         let (m, n, k) = size;
         assert!(a.len() == m * k && b.len() == k * n && c.len() == m * n);
-        let (a, b) = (Left { at: a.as_ptr(), row: k, col: 1 }, Right { at: b.as_ptr(), row: n });
+        let (a, b) = (AView { at: a.as_ptr(), row: k, col: 1 }, BView { at: b.as_ptr(), row: n });
         // SAFETY: the lengths have just been asserted.
-        unsafe { s.product(size, a, b, Out { at: c.as_mut_ptr(), row: n }, add) }
+        unsafe { s.product(size, a, b, CView { at: c.as_mut_ptr(), row: n }, add) }
     }
     simd_kernel! {
         fn product_of(size: (usize, usize, usize), a: &[f32], b: &[f32], c: &mut [f32], add: bool) = product_test;
@@ -202,9 +202,9 @@ mod tests {
     #[inline(always)]
     fn transpose_test<S: Simd>(s: S, rows: usize, cols: usize, x: &[f32], y: &mut [f32], stride: usize) {
         assert!(x.len() == rows * cols && y.len() == cols * stride && stride >= rows);
-        let from = Right { at: x.as_ptr(), row: cols };
+        let from = BView { at: x.as_ptr(), row: cols };
         // SAFETY: the lengths have just been asserted.
-        unsafe { s.transpose(rows, cols, from, Out { at: y.as_mut_ptr(), row: stride }) }
+        unsafe { s.transpose(rows, cols, from, CView { at: y.as_mut_ptr(), row: stride }) }
     }
     simd_kernel! {
         fn transpose_of(rows: usize, cols: usize, x: &[f32], y: &mut [f32], stride: usize) = transpose_test;
