@@ -3,7 +3,7 @@
 use crate::errors::of_library;
 use pyo3::prelude::*;
 use regard::decode::SearchOptions;
-use regard::translator::WatchLines;
+use regard::translator::LineObserver;
 use regard_documents::{Document, Translation};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -38,8 +38,8 @@ struct Follower<'a> {
     cancelled: &'a AtomicBool,
 }
 
-impl WatchLines for Follower<'_> {
-    fn wanted(&self, _: usize) -> bool {
+impl LineObserver for Follower<'_> {
+    fn is_active(&self, _: usize) -> bool {
         !self.cancelled.load(Ordering::Relaxed)
     }
 
@@ -47,7 +47,7 @@ impl WatchLines for Follower<'_> {
         true
     }
 
-    fn grown(&self, _: usize, part: usize, text: &str) {
+    fn on_progress(&self, _: usize, part: usize, text: &str) {
         // Further parts of a sentence that is too long for the model come with its end.
         if part == 0 {
             // What lies behind this sentence is not said before its end.
@@ -104,7 +104,7 @@ fn translate(
         }
         let follower = Follower { sent: &sent, document: &document, said: &said, events, cancelled };
         let lines =
-            translator.translate_watched(&[&sentence.text], &options, translator.threads(), &follower)?;
+            translator.translate_observed(&[&sentence.text], &options, translator.threads(), &follower)?;
         if cancelled.load(Ordering::Relaxed) {
             return Ok(String::new());
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The size limit for text files of tokenizers and vocabularies: those of published models have a
 /// few dozen megabytes.
-pub const LARGEST_TEXT: u64 = 512 << 20;
+pub const MAX_TEXT_BYTES: u64 = 512 << 20;
 
 /// Rejects anything but a regular file, without opening it: opening a named pipe waits for a
 /// writer, and a device may never end.

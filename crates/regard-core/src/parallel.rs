@@ -7,7 +7,7 @@ use std::thread;
 const ITEMS: usize = 64;
 
 /// Runs both concurrently, the first on its own thread if the system provides one.
-pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl FnOnce() -> B) -> (A, B) {
+pub(crate) fn join<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, &first);
         let second = second();
@@ -34,7 +34,7 @@ where
     }
     let half = items.len().div_ceil(part) / 2;
     let (first, second) = items.split_at(half * part);
-    let (mut first, second) = both(|| map_parts(half, first, f), || map_parts(threads - half, second, f));
+    let (mut first, second) = join(|| map_parts(half, first, f), || map_parts(threads - half, second, f));
     first.extend(second);
     first
 }

@@ -18,8 +18,8 @@ pub use phrases::Phrase;
 pub use terms::{Annotation, LineTerms};
 
 use crate::decode::{
-    Ablation, BeamSteps, Constraint, Engine, Hypothesis, SearchOptions, Tracer, Watch, attention_maps,
-    beam_steps, score_pairs, search_constrained,
+    Ablation, BeamSteps, Constraint, Engine, Hypothesis, SearchObserver, SearchOptions, Tracer,
+    attention_maps, beam_steps, score_pairs, search_constrained,
 };
 use crate::formats::Model;
 use crate::model::AttentionMap;
@@ -113,21 +113,21 @@ impl Part {
 }
 
 /// Observes the translation of lines; several threads call it concurrently.
-pub trait WatchLines: Sync {
+pub trait LineObserver: Sync {
     /// Whether line `index` is still wanted; if not, it is returned unfinished.
-    fn wanted(&self, index: usize) -> bool;
+    fn is_active(&self, index: usize) -> bool;
 
-    /// Whether [`WatchLines::grown`] should be called for line `index`.
+    /// Whether [`LineObserver::on_progress`] should be called for line `index`.
     fn follows(&self, index: usize) -> bool;
 
     /// Receives the text of part `part` of line `index` so far; a line has one part unless it is
     /// longer than the model's limit.
-    fn grown(&self, index: usize, part: usize, text: &str);
+    fn on_progress(&self, index: usize, part: usize, text: &str);
 }
 
 /// Never cancels and ignores progress.
-impl WatchLines for () {
-    fn wanted(&self, _: usize) -> bool {
+impl LineObserver for () {
+    fn is_active(&self, _: usize) -> bool {
         true
     }
 
@@ -135,25 +135,25 @@ impl WatchLines for () {
         false
     }
 
-    fn grown(&self, _: usize, _: usize, _: &str) {}
+    fn on_progress(&self, _: usize, _: usize, _: &str) {}
 }
 
 /// Maps the part indices of the search to lines.
-struct WatchParts<'a> {
+struct PartObserver<'a> {
     places: Vec<(usize, usize)>,
     translator: &'a Translator,
-    watch: &'a dyn WatchLines,
+    observer: &'a dyn LineObserver,
 }
 
-impl Watch for WatchParts<'_> {
-    fn wanted(&self, index: usize) -> bool {
-        self.watch.wanted(self.places[index].0)
+impl SearchObserver for PartObserver<'_> {
+    fn is_active(&self, index: usize) -> bool {
+        self.observer.is_active(self.places[index].0)
     }
 
-    fn grown(&self, index: usize, ids: &[u32]) {
+    fn on_progress(&self, index: usize, ids: &[u32]) {
         let (line, part) = self.places[index];
-        if self.watch.follows(line) {
-            self.watch.grown(line, part, &self.translator.decode(ids));
+        if self.observer.follows(line) {
+            self.observer.on_progress(line, part, &self.translator.decode(ids));
         }
     }
 }
@@ -338,7 +338,7 @@ impl Translator {
         if let Some(renormalize) = generation.renormalize_logits {
             options.renormalize = renormalize;
         }
-        options.forced_first = self.target().before().first().copied().or(generation.forced_bos_token_id);
+        options.forced_first = self.target().prefix_ids().first().copied().or(generation.forced_bos_token_id);
         options.forced_end = generation.forced_eos_token_id == Some(eos);
         let pad = self.model().transformer.config().target_pad();
         for word in generation.bad_words_ids.iter().flatten() {
@@ -373,19 +373,19 @@ impl Translator {
 
     /// Translates each line; returns one result per line.
     pub fn translate<T: AsRef<str> + Sync>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
-        self.translate_watched(lines, options, self.threads, &())
+        self.translate_observed(lines, options, self.threads, &())
     }
 
-    /// The same on `threads` cores, observed by `watch`, which can cancel lines and sees their
+    /// The same on `threads` cores, observed by `observer`, which can cancel lines and sees their
     /// progress.
-    pub fn translate_watched<T: AsRef<str> + Sync>(
+    pub fn translate_observed<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
         options: &SearchOptions,
         threads: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> Result<Vec<Line>> {
-        self.translate_with_terms(lines, &[], options, threads, watch)
+        self.translate_with_terms(lines, &[], options, threads, observer)
     }
 
     fn translate_constrained<T: AsRef<str> + Sync>(
@@ -395,7 +395,7 @@ impl Translator {
         constraints: &[Vec<Constraint>],
         options: &SearchOptions,
         threads: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> Result<Vec<Line>> {
         self.check_languages()?;
         let numbered: Vec<(usize, &T)> = lines.iter().enumerate().collect();
@@ -410,7 +410,7 @@ impl Translator {
         .collect::<Result<_>>()?;
         let places =
             parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
-        let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
+        let part_observer = PartObserver { places: places.collect(), translator: self, observer };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.read().to_vec()).collect();
         let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
         // It is unknown to which part of a split line a phrase belongs.
@@ -420,7 +420,7 @@ impl Translator {
         });
         let constraints: Vec<Vec<Constraint>> =
             if constraints.is_empty() { Vec::new() } else { whole.collect() };
-        let found = search_constrained(&engines, &sources, &constraints, options, threads, &parts_watch)?;
+        let found = search_constrained(&engines, &sources, &constraints, options, threads, &part_observer)?;
         let mut found = found.into_iter();
         let of_parts = |parts: &Vec<Part>| found.by_ref().take(parts.len()).collect::<Vec<_>>();
         let found: Vec<Vec<Vec<Hypothesis>>> = parts.iter().map(of_parts).collect();
@@ -457,7 +457,7 @@ impl Translator {
         let scores = score_pairs(&engines, &ids, self.threads)?;
         let mut candidates = Vec::with_capacity(pairs.len());
         // The language token has no cost, and is not shown.
-        let first = self.target().before().len();
+        let first = self.target().prefix_ids().len();
         for (((_, text), (_, target)), mut token_scores) in pairs.iter().zip(&ids).zip(scores) {
             token_scores.drain(..first.min(token_scores.len()));
             let total: f32 = token_scores.iter().sum();
@@ -516,7 +516,7 @@ impl Translator {
         }
         let end = ids.split_off(ids.len() - self.source_end());
         let (language, _) = self.source().split_language(text);
-        let (language, rest) = ids.split_at(self.source().before().len() + language.iter().len());
+        let (language, rest) = ids.split_at(self.source().prefix_ids().len() + language.iter().len());
         let room = self.longest.saturating_sub(end.len() + language.len()).max(1);
         for piece in rest.chunks(room) {
             parts.push(Part::new([language, piece, &end].concat(), true));
@@ -526,24 +526,24 @@ impl Translator {
 
     /// The number of tokens after every source text: its end, and possibly a language token.
     fn source_end(&self) -> usize {
-        usize::from(self.source().ends()) + self.source().behind().len()
+        usize::from(self.source().ends()) + self.source().suffix_ids().len()
     }
 
     /// The number of tokens around every source text.
     fn source_frame(&self) -> usize {
-        self.source().before().len() + self.source_end()
+        self.source().prefix_ids().len() + self.source_end()
     }
 
     /// A hypothesis without its language token.
     fn without_language(&self, mut hypothesis: Hypothesis) -> Hypothesis {
-        let first = self.target().before();
+        let first = self.target().prefix_ids();
         if !first.is_empty() && hypothesis.ids.starts_with(first) {
             hypothesis.ids.drain(..first.len());
             hypothesis.token_log_probabilities.drain(..first.len());
             hypothesis.attention.drain(..first.len().min(hypothesis.attention.len()));
         }
         // The source's language tokens are not words that can be attended to.
-        let n = self.source().before().len();
+        let n = self.source().prefix_ids().len();
         hypothesis.attention.iter_mut().for_each(|row| drop(row.drain(..n.min(row.len()))));
         hypothesis
     }
@@ -553,7 +553,7 @@ impl Translator {
         let pieces = |t: &Tokenizer, ids: &[u32]| -> Vec<String> {
             ids.iter().map(|&id| t.piece(id).unwrap_or_default()).collect()
         };
-        let (before, behind) = (self.source().before().len(), self.source_end());
+        let (before, behind) = (self.source().prefix_ids().len(), self.source_end());
         let text = |p: &Part| pieces(self.source(), &p.ids[before..p.ids.len() - behind]);
         let source: Vec<Vec<String>> = parts.iter().map(text).collect();
         let candidates = (0..count)

@@ -62,12 +62,12 @@ fn compare(path: &Path, golden: &Golden) -> (usize, usize, Vec<String>) {
             SearchOptions { beam, max_length: Some(golden.max_length), extra_length: 100, ..options.clone() };
         let found = search_ensemble(&[&engine], &sources, &options, 1).unwrap();
         for (line, found) in golden.lines.iter().zip(found) {
-            let ids = found[0].ids.strip_prefix(target.before()).unwrap_or(&found[0].ids);
+            let ids = found[0].ids.strip_prefix(target.prefix_ids()).unwrap_or(&found[0].ids);
             let got: Vec<String> = ids.iter().map(|&id| target.piece(id).unwrap()).collect();
             let want = if beam == 1 { &line.greedy } else { &line.beam };
             let want = want
                 .strip_prefix(
-                    &target.before().iter().map(|&id| target.piece(id).unwrap()).collect::<Vec<_>>()[..],
+                    &target.prefix_ids().iter().map(|&id| target.piece(id).unwrap()).collect::<Vec<_>>()[..],
                 )
                 .unwrap_or(want);
             all += 1;

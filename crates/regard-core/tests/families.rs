@@ -119,7 +119,7 @@ fn texts_have_the_ids_of_transformers() {
                         .unwrap()
                         .tokenizers
                         .target()
-                        .before()
+                        .prefix_ids()
                         .first()
                         .unwrap_or(&language.id),
                 )
@@ -261,8 +261,8 @@ fn a_line_that_is_too_long_keeps_its_language_in_every_part() {
     edit(folder.path(), "config.json", |config| config["max_position_embeddings"] = json!(12));
     let translator = Translator::load(&[folder.path()], Isa::best(), 1).unwrap();
     let source = translator.source();
-    assert_eq!(translator.model().tokenizers.languages().unwrap().placement, LanguagePlacement::Behind);
-    assert_eq!((source.before().len(), source.behind().len()), (0, 1));
+    assert_eq!(translator.model().tokenizers.languages().unwrap().placement, LanguagePlacement::After);
+    assert_eq!((source.prefix_ids().len(), source.suffix_ids().len()), (0, 1));
     let options = SearchOptions { max_length: Some(4), ..translator.options() };
     let line = &translator.translate(&["kano tinser bader ".repeat(9)], &options).unwrap()[0];
     assert!(line.cut > 1 && line.parts == line.cut, "{} of {}", line.cut, line.parts);
@@ -283,7 +283,7 @@ fn a_spm_file_alone_has_the_ids_of_fairseq() {
     // 150 pieces, the first of which are <unk>, <s> and </s>.
     assert_eq!(ids(&["<s>", "<pad>", "</s>", "<unk>"]), [0, 1, 2, 3]);
     assert_eq!(ids(&["ace_Arab", "deu_Latn", "eng_Latn", "<mask>"]), [151, 152, 153, 154]);
-    assert_eq!((source.before(), model.tokenizers.target().before()), (&[153][..], &[152][..]));
+    assert_eq!((source.prefix_ids(), model.tokenizers.target().prefix_ids()), (&[153][..], &[152][..]));
     assert_eq!(source.decode(&[152, 0, 154, 2]), "");
 }
 

@@ -13,7 +13,7 @@ use crate::metrics::ModelMetrics;
 use crate::models::for_pair;
 use crate::priority::lower_priority;
 use crate::resident::Resident;
-use regard_core::translator::{Line, LineTerms, WatchLines};
+use regard_core::translator::{Line, LineObserver, LineTerms};
 use regard_documents::pipeline::Attempt;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -83,7 +83,7 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
         terms: &[LineTerms],
         search: Search,
         threads: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> regard_core::Result<Vec<Line>>;
 }
 
@@ -105,7 +105,7 @@ impl BatchTranslator for ModelTranslator {
         terms: &[LineTerms],
         search: Search,
         threads: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> regard_core::Result<Vec<Line>> {
         // Holding the model keeps it from being considered idle.
         let (model, details) = self.resident.get_with_details()?;
@@ -116,7 +116,7 @@ impl BatchTranslator for ModelTranslator {
         if search.pair.is_some() {
             options.forced_first = translator.options().forced_first;
         }
-        translator.translate_with_terms(lines, terms, &options, threads, watch)
+        translator.translate_with_terms(lines, terms, &options, threads, observer)
     }
 }
 
@@ -527,9 +527,9 @@ impl Shared {
         };
         let terms: Vec<LineTerms> = batch.iter().map(|job| job.sentence.terms.clone()).collect();
         let start = Instant::now();
-        let watch = WatchJobs(batch);
+        let observer = JobObserver(batch);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            self.translator.translate(&texts, &terms, search, threads, &watch)
+            self.translator.translate(&texts, &terms, search, threads, &observer)
         }));
         match outcome {
             Ok(Ok(lines)) if lines.len() == batch.len() => {
@@ -562,10 +562,10 @@ fn refuse(job: Job, failure: Failure) {
     let _ = job.reply.send(Err(failure));
 }
 
-struct WatchJobs<'a>(&'a [Job]);
+struct JobObserver<'a>(&'a [Job]);
 
-impl WatchLines for WatchJobs<'_> {
-    fn wanted(&self, index: usize) -> bool {
+impl LineObserver for JobObserver<'_> {
+    fn is_active(&self, index: usize) -> bool {
         !self.0[index].is_cancelled()
     }
 
@@ -573,7 +573,7 @@ impl WatchLines for WatchJobs<'_> {
         self.0[index].sentence.progress.is_some()
     }
 
-    fn grown(&self, index: usize, part: usize, text: &str) {
+    fn on_progress(&self, index: usize, part: usize, text: &str) {
         if let Some((sentence, to)) = &self.0[index].sentence.progress {
             // If the receiver is too slow, intermediate states are skipped.
             let _ = to.try_send(Progress { sentence: *sentence, part, text: text.to_owned() });

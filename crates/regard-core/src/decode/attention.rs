@@ -3,7 +3,7 @@
 
 use super::Engine;
 use super::executor::{DistanceTables, Input, Pass, Step};
-use super::lists::Lists;
+use super::ragged_vec::RaggedVec;
 use super::workspace::Tensor;
 use crate::batch::Packed;
 use crate::model::{CrossAttentionLayer, HeadShape, RelativePositions, SelfAttentionLayer, Side};
@@ -131,7 +131,7 @@ fn relative<'a>(
 fn paged<'a>(
     shape: HeadShape,
     scale: f32,
-    lists: &'a Lists<u32>,
+    lists: &'a RaggedVec<u32>,
     relative: Option<Relative<'a>>,
 ) -> Paged<'a> {
     let HeadShape { heads, d_k, d_v } = shape;

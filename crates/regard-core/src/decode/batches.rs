@@ -45,14 +45,14 @@ pub(super) fn in_batches<W, T: Send>(
 
 /// The maximum number of tokens per batch, which bounds its memory whatever the length of the
 /// sentences.
-const TOKENS: usize = 4_096;
+const MAX_TOKENS: usize = 4_096;
 
 /// The minimum number of sentences that are worth a batch.
-const FEW: usize = 8;
+const MIN_BATCH: usize = 8;
 
-/// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its
-/// own. Towards the end they become smaller, down to [`FEW`] sentences, so that all cores finish at
-/// about the same time: each batch takes half of a core's share of the remaining tokens.
+/// Batches of at most `most` sentences and [`MAX_TOKENS`] tokens; a longer sentence is a batch of
+/// its own. Towards the end they become smaller, down to [`MIN_BATCH`] sentences, so that all cores
+/// finish at about the same time: each batch takes half of a core's share of the remaining tokens.
 fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, threads: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;
@@ -62,7 +62,7 @@ fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, threads: usiz
         let (mut sentences, mut tokens) = (0, 0);
         for &i in rest.iter().take(most) {
             let with = tokens + lengths[i];
-            if sentences > 0 && (with > TOKENS || (with > share && sentences >= FEW)) {
+            if sentences > 0 && (with > MAX_TOKENS || (with > share && sentences >= MIN_BATCH)) {
                 break;
             }
             (sentences, tokens) = (sentences + 1, with);
@@ -99,6 +99,9 @@ mod tests {
         assert_eq!(sizes.iter().sum::<usize>(), lengths.len());
         assert_eq!(sizes[0], 50);
         assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
-        assert!(sizes.iter().rev().skip(1).all(|&n| n >= FEW) && sizes[sizes.len() - 2] == FEW, "{sizes:?}");
+        assert!(
+            sizes.iter().rev().skip(1).all(|&n| n >= MIN_BATCH) && sizes[sizes.len() - 2] == MIN_BATCH,
+            "{sizes:?}"
+        );
     }
 }

@@ -10,7 +10,7 @@ use super::hypotheses::{Beam, Extension};
 use super::logits_processors::LogitsProcessors;
 use super::normalization::Normalization;
 use super::scorer::{Scorer, Words, choose_scorer};
-use super::{Engine, Hypothesis, SearchOptions, Watch};
+use super::{Engine, Hypothesis, SearchObserver, SearchOptions};
 use crate::batch::Packed;
 use crate::model::Positions;
 use regard_kernels::Key;
@@ -50,12 +50,12 @@ impl<'a> BatchSearch<'a> {
         batch: &[usize],
         sources: &[Vec<u32>],
         constraints: &[Vec<Constraint>],
-        watch: &dyn Watch,
+        observer: &dyn SearchObserver,
     ) -> Vec<Vec<Hypothesis>> {
         let sources: Vec<&[u32]> = batch.iter().map(|&i| sources[i].as_slice()).collect();
         let packed = Packed::new(sources.iter().copied());
         let mut beams = self.beams(batch, &packed, constraints);
-        cancel(batch, &mut beams, watch);
+        cancel(batch, &mut beams, observer);
         if beams.iter().any(|beam| !beam.done) {
             // [n, d] → keys and values of every decoder layer
             self.decoder.encode(&packed);
@@ -70,8 +70,8 @@ impl<'a> BatchSearch<'a> {
             self.scorer.score(&mut self.decoder, &self.processors, &beams, &mut self.words);
             // k·2k words → k hypotheses, in each of the b beams
             self.extend(&mut beams);
-            report(batch, &beams, self.options, watch);
-            cancel(batch, &mut beams, watch);
+            report(batch, &beams, self.options, observer);
+            cancel(batch, &mut beams, observer);
         }
         beams.into_iter().map(|beam| beam.into_ranked(self.options)).collect()
     }
@@ -110,26 +110,26 @@ impl<'a> BatchSearch<'a> {
             if self.options.attention {
                 self.decoder.add_attention(beam, rows.start, self.options.attention_layer);
             }
-            beam.extend(self.options, rows.map(|row| self.words.of(row)), &mut self.extensions);
+            beam.extend(self.options, rows.map(|row| self.words.row(row)), &mut self.extensions);
         }
     }
 }
 
 /// Drops cancelled sentences.
-fn cancel(batch: &[usize], beams: &mut [Beam], watch: &dyn Watch) {
+fn cancel(batch: &[usize], beams: &mut [Beam], observer: &dyn SearchObserver) {
     for (beam, &sentence) in beams.iter_mut().zip(batch) {
-        beam.done |= !watch.wanted(sentence);
+        beam.done |= !observer.is_active(sentence);
     }
 }
 
-/// Reports the best running hypothesis of each sentence to `watch`, and all of them if it follows
-/// beams.
-fn report(batch: &[usize], beams: &[Beam], options: &SearchOptions, watch: &dyn Watch) {
-    if watch.follows_beams() {
+/// Reports the best running hypothesis of each sentence to `observer`, and all of them if it
+/// follows beams.
+fn report(batch: &[usize], beams: &[Beam], options: &SearchOptions, observer: &dyn SearchObserver) {
+    if observer.follows_beams() {
         let beams = batch.iter().zip(beams);
-        beams.for_each(|(&sentence, beam)| watch.beam(sentence, beam.entries(options)));
+        beams.for_each(|(&sentence, beam)| observer.on_beam(sentence, beam.entries(options)));
     }
     for (beam, &sentence) in beams.iter().zip(batch).filter(|(beam, _)| !beam.done) {
-        watch.grown(sentence, &beam.running[0].tokens);
+        observer.on_progress(sentence, &beam.running[0].tokens);
     }
 }

@@ -1,6 +1,6 @@
 //! A recorded beam search: the hypotheses after each step.
 
-use super::{Engine, Hypothesis, SearchOptions, Watch, search_watched};
+use super::{Engine, Hypothesis, SearchObserver, SearchOptions, search_observed};
 use crate::Result;
 use std::sync::{Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ pub fn beam_steps(
     wanted: &(dyn Fn() -> bool + Sync),
 ) -> Result<BeamSteps> {
     let recorder = Recorder { wanted, steps: Mutex::default() };
-    let found = search_watched(engines, &[source.to_vec()], options, 1, &recorder)?;
+    let found = search_observed(engines, &[source.to_vec()], options, 1, &recorder)?;
     let steps = recorder.steps.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(BeamSteps { steps, found: found.into_iter().flatten().collect() })
 }
@@ -45,18 +45,18 @@ struct Recorder<'w> {
     steps: Mutex<Vec<Vec<BeamEntry>>>,
 }
 
-impl Watch for Recorder<'_> {
-    fn wanted(&self, _: usize) -> bool {
+impl SearchObserver for Recorder<'_> {
+    fn is_active(&self, _: usize) -> bool {
         (self.wanted)()
     }
 
-    fn grown(&self, _: usize, _: &[u32]) {}
+    fn on_progress(&self, _: usize, _: &[u32]) {}
 
     fn follows_beams(&self) -> bool {
         true
     }
 
-    fn beam(&self, _: usize, hypotheses: Vec<BeamEntry>) {
+    fn on_beam(&self, _: usize, hypotheses: Vec<BeamEntry>) {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(hypotheses);
     }
 }

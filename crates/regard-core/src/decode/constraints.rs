@@ -25,11 +25,11 @@ impl Constraint {
 }
 
 /// The maximum number of constraints per sentence, and of their tokens; further ones are ignored.
-const MOST: usize = 64;
-const TOKENS: usize = 40;
+const MAX_CONSTRAINTS: usize = 64;
+const MAX_TOKENS: usize = 40;
 
 /// The maximum number of hypotheses in a constrained beam.
-const WIDEST: usize = 64;
+const MAX_BEAM: usize = 64;
 
 /// The constraints of one sentence.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ impl Constraints {
             let forms: Vec<_> = constraint.forms.iter().filter(|form| !form.is_empty()).cloned().collect();
             let constraint = Constraint { forms };
             tokens += constraint.longest();
-            if !constraint.forms.is_empty() && tokens <= TOKENS && kept.len() < MOST {
+            if !constraint.forms.is_empty() && tokens <= MAX_TOKENS && kept.len() < MAX_CONSTRAINTS {
                 kept.push(constraint);
             }
         }
@@ -139,8 +139,8 @@ impl Constraints {
 
 impl Beam {
     /// Constrained beam search: the banks take turns, the most complete first.
-    pub(super) fn take_constrained(&mut self, options: &SearchOptions, extensions: &mut [Extension]) {
-        let width = options.beam.max(2 * self.constraints.banks()).min(WIDEST.max(options.beam));
+    pub(super) fn step_constrained(&mut self, options: &SearchOptions, extensions: &mut [Extension]) {
+        let width = options.beam.max(2 * self.constraints.banks()).min(MAX_BEAM.max(options.beam));
         extensions.sort_unstable_by(best_first);
         let last = self.running[0].tokens.len() + 1 >= self.limit;
         let mut banks: Vec<Vec<(Extension, Progress)>> = vec![Vec::new(); self.constraints.banks()];
@@ -184,7 +184,7 @@ impl Beam {
         }
         self.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.done = last || self.next.is_empty() || self.is_decided(options);
-        self.turn();
+        self.advance();
     }
 
     /// Whether enough hypotheses have ended and no running one is better.
@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn a_beam_holds_so_many_tokens() {
         let long: Vec<Constraint> = (0..100).map(|i| Constraint { forms: vec![vec![i; 3]] }).collect();
-        assert_eq!(Constraints::new(&long).0.len(), TOKENS / 3);
+        assert_eq!(Constraints::new(&long).0.len(), MAX_TOKENS / 3);
         let short: Vec<Constraint> = (0..100).map(|i| Constraint { forms: vec![vec![i]] }).collect();
-        assert!(Constraints::new(&short).0.len() <= MOST);
+        assert!(Constraints::new(&short).0.len() <= MAX_CONSTRAINTS);
     }
 }

@@ -2,7 +2,7 @@
 //! with a cache.
 
 use super::kv_cache::ModelCache;
-use super::lists::Lists;
+use super::ragged_vec::RaggedVec;
 use super::workspace::{Tensor, Workspace};
 use super::{Engine, LayerInputs};
 use crate::batch::Packed;
@@ -28,9 +28,9 @@ pub(super) struct Step {
     /// The cache row assigned to each token.
     pub(super) rows: Vec<u32>,
     /// The cache rows that each token attends to, its own last.
-    pub(super) past: Lists<u32>,
+    pub(super) past: RaggedVec<u32>,
     /// The source rows that each token attends to.
-    pub(super) source: Lists<u32>,
+    pub(super) source: RaggedVec<u32>,
 }
 
 impl Step {

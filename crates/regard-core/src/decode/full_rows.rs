@@ -96,7 +96,7 @@ impl FullRows {
             }
             // The probabilities of an ensemble were averaged before any ban.
             match single && processors.only_ban(row) {
-                true => mask(processors.bans().of(row), log_p),
+                true => mask(processors.bans().row(row), log_p),
                 false => processors.process(row, &hypothesis.tokens, beam.limit, log_p),
             }
         }
@@ -111,7 +111,7 @@ impl FullRows {
         if self.normalization.after_bans {
             let rows = self.log_p.chunks_exact_mut(self.words).enumerate();
             let only_ban = rows.filter(|(row, _)| processors.only_ban(*row));
-            only_ban.for_each(|(row, logits)| mask(processors.bans().of(row), logits));
+            only_ban.for_each(|(row, logits)| mask(processors.bans().row(row), logits));
         }
         if !self.normalization.on_logits {
             log_probabilities(decoder.engine(0).isa(), &mut self.log_p, self.words);

@@ -105,16 +105,16 @@ impl Beam {
             extensions.extend(words.iter().map(extension));
         }
         match (options.sampling, options.rule) {
-            (None, _) if !self.constraints.is_empty() => self.take_constrained(options, extensions),
-            (Some(_), _) => self.take_all(options, extensions),
-            (None, BeamRule::Transformers | BeamRule::Ctranslate2) => self.take_best(options, extensions),
-            (None, BeamRule::Marian) => self.take_open(options, extensions),
+            (None, _) if !self.constraints.is_empty() => self.step_constrained(options, extensions),
+            (Some(_), _) => self.step_sampling(options, extensions),
+            (None, BeamRule::Transformers | BeamRule::Ctranslate2) => self.step_beam(options, extensions),
+            (None, BeamRule::Marian) => self.step_marian(options, extensions),
         }
     }
 
     /// Marian's beam search: takes as many of the best extensions as there are open slots; those
     /// that end leave the beam.
-    fn take_open(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
+    fn step_marian(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
         extensions.sort_unstable_by(best_first);
         extensions.truncate(options.beam - self.finished.len());
         let last = self.running[0].tokens.len() + 1 >= self.limit;
@@ -125,11 +125,11 @@ impl Beam {
             }
         }
         self.done = self.next.is_empty();
-        self.turn();
+        self.advance();
     }
 
     /// Beam search: `k` of the best `2k` extensions keep running.
-    fn take_best(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
+    fn step_beam(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
         let beam = options.beam;
         extensions.sort_unstable_by(best_first);
         extensions.truncate(2 * beam);
@@ -160,11 +160,11 @@ impl Beam {
         self.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.finished.truncate(beam);
         self.done = last || self.next.is_empty() || self.stops_early(options, length);
-        self.turn();
+        self.advance();
     }
 
     /// Sampling: each hypothesis takes the one token that it has drawn.
-    fn take_all(&mut self, options: &SearchOptions, extensions: &[Extension]) {
+    fn step_sampling(&mut self, options: &SearchOptions, extensions: &[Extension]) {
         for &extension in extensions {
             let length = self.running[extension.from].tokens.len() + 1;
             if extension.token == options.end || length >= self.limit {
@@ -174,7 +174,7 @@ impl Beam {
             }
         }
         self.done = self.next.is_empty();
-        self.turn();
+        self.advance();
     }
 
     /// Forced decoding: each hypothesis takes the one word that it is given, up to the limit.
@@ -186,7 +186,7 @@ impl Beam {
         }
     }
 
-    /// The running and the finished hypotheses, for a [`Watch`](super::Watch).
+    /// The running and the finished hypotheses, for a [`SearchObserver`](super::SearchObserver).
     pub(super) fn entries(&self, options: &SearchOptions) -> Vec<BeamEntry> {
         let running = self.running.iter().map(|running| BeamEntry {
             tokens: running.tokens.clone(),
@@ -232,7 +232,7 @@ impl Beam {
     }
 
     /// The extended hypotheses become the running ones; if there are none, the running ones stay.
-    pub(super) fn turn(&mut self) {
+    pub(super) fn advance(&mut self) {
         if !self.next.is_empty() {
             self.spare.append(&mut self.running);
             std::mem::swap(&mut self.running, &mut self.next);

@@ -9,8 +9,8 @@
 
 use super::SearchOptions;
 use super::hypotheses::{Beam, running};
-use super::lists::Lists;
 use super::normalization::{Normalization, renormalize};
+use super::ragged_vec::RaggedVec;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 
@@ -208,7 +208,7 @@ impl LogitsProcessor for Renormalize {
 pub(super) struct LogitsProcessors {
     list: Vec<Box<dyn LogitsProcessor>>,
     /// For each hypothesis of the step, its banned words.
-    bans: Lists<u32>,
+    bans: RaggedVec<u32>,
     /// For each hypothesis of the step, whether the processors only ban words.
     only_bans: Vec<bool>,
 }
@@ -286,13 +286,13 @@ impl LogitsProcessors {
     }
 
     /// The banned words of each hypothesis.
-    pub(super) fn bans(&self) -> &Lists<u32> {
+    pub(super) fn bans(&self) -> &RaggedVec<u32> {
         &self.bans
     }
 
     /// Applies the processors to the log-probabilities of hypothesis `row`, which has these tokens.
     pub(super) fn process(&self, row: usize, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
-        let at = Context { tokens, limit, banned: self.bans.of(row) };
+        let at = Context { tokens, limit, banned: self.bans.row(row) };
         // `Break` means that a processor has forced a token.
         let _ = self.list.iter().try_for_each(|p| p.process(at, log_p));
     }

@@ -27,7 +27,7 @@ mod full_rows;
 mod hypotheses;
 mod kv_cache;
 mod length_penalty;
-mod lists;
+mod ragged_vec;
 mod logits_processors;
 mod normalization;
 mod options;
@@ -79,30 +79,30 @@ pub struct Hypothesis {
 
 /// Observes a search: it can cancel sentences and sees their progress. Several threads call it
 /// concurrently.
-pub trait Watch: Sync {
+pub trait SearchObserver: Sync {
     /// Whether sentence `index` is still wanted; called before each step. If not, its search is
     /// abandoned.
-    fn wanted(&self, index: usize) -> bool;
+    fn is_active(&self, index: usize) -> bool;
 
     /// Receives the best running hypothesis of sentence `index` after each step.
-    fn grown(&self, index: usize, ids: &[u32]);
+    fn on_progress(&self, index: usize, ids: &[u32]);
 
-    /// Whether to call [`Watch::beam`], for which hypotheses are copied.
+    /// Whether to call [`SearchObserver::on_beam`], for which hypotheses are copied.
     fn follows_beams(&self) -> bool {
         false
     }
 
     /// Receives all hypotheses of sentence `index` after a step.
-    fn beam(&self, _index: usize, _hypotheses: Vec<BeamEntry>) {}
+    fn on_beam(&self, _index: usize, _hypotheses: Vec<BeamEntry>) {}
 }
 
 /// Never cancels and ignores progress.
-impl Watch for () {
-    fn wanted(&self, _: usize) -> bool {
+impl SearchObserver for () {
+    fn is_active(&self, _: usize) -> bool {
         true
     }
 
-    fn grown(&self, _: usize, _: &[u32]) {}
+    fn on_progress(&self, _: usize, _: &[u32]) {}
 }
 
 /// Translates each source sentence (ids with the end token); returns the best hypotheses of each,
@@ -127,18 +127,18 @@ pub fn search_ensemble(
     options: &SearchOptions,
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
-    search_watched(engines, sources, options, threads, &())
+    search_observed(engines, sources, options, threads, &())
 }
 
-/// The same, observed by `watch`.
-pub fn search_watched(
+/// The same, observed by `observer`.
+pub fn search_observed(
     engines: &[&Engine],
     sources: &[Vec<u32>],
     options: &SearchOptions,
     threads: usize,
-    watch: &dyn Watch,
+    observer: &dyn SearchObserver,
 ) -> Result<Vec<Vec<Hypothesis>>> {
-    search_constrained(engines, sources, &[], options, threads, watch)
+    search_constrained(engines, sources, &[], options, threads, observer)
 }
 
 /// The same with phrases that the translation of each sentence must contain; sentences beyond the
@@ -150,7 +150,7 @@ pub fn search_constrained(
     constraints: &[Vec<Constraint>],
     options: &SearchOptions,
     threads: usize,
-    watch: &dyn Watch,
+    observer: &dyn SearchObserver,
 ) -> Result<Vec<Vec<Hypothesis>>> {
     check(engines, sources, options)?;
     let mut found = vec![Vec::new(); sources.len()];
@@ -158,7 +158,7 @@ pub fn search_constrained(
     let constrained = constraints.iter().any(|list| !list.is_empty());
     let searcher = |inside| BatchSearch::new(engines, options, constrained, inside);
     in_batches(&lengths, options.batch, threads, &mut found, searcher, |search, batch| {
-        search.run(batch, sources, constraints, watch)
+        search.run(batch, sources, constraints, observer)
     });
     Ok(found)
 }

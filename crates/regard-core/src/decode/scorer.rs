@@ -14,16 +14,16 @@
 use super::decoder::Decoder;
 use super::full_rows::FullRows;
 use super::hypotheses::{Beam, running};
-use super::lists::Lists;
 use super::logits_processors::LogitsProcessors;
 use super::normalization::Normalization;
+use super::ragged_vec::RaggedVec;
 use super::sampling::{draw, top_k};
 use super::{Engine, Sampling, SearchOptions};
 use regard_kernels::{Bans, BestWords, ChosenRows, RowLists, Vocabulary, log_probabilities};
 use std::fmt::Debug;
 
 /// For each running hypothesis, candidate words with their log-probabilities, best first.
-pub(super) type Words = Lists<(u32, f32)>;
+pub(super) type Words = RaggedVec<(u32, f32)>;
 
 /// Finds candidate words to extend hypotheses with.
 pub(super) trait Scorer: Debug {
@@ -59,7 +59,7 @@ pub(super) fn choose_scorer(
     match &options.shortlist {
         _ if always_full => Box::new(full),
         Some(_) => {
-            Box::new(ShortlistScorer { full, table: None, places: Lists::default(), log_p: Vec::new() })
+            Box::new(ShortlistScorer { full, table: None, places: RaggedVec::default(), log_p: Vec::new() })
         }
         None => Box::new(BestWordsScorer { full, best: BestWords::default() }),
     }
@@ -103,7 +103,7 @@ struct ShortlistScorer {
     /// The rows of the output matrix for the words of the batch, and their bias.
     table: Option<(ChosenRows, Option<Vec<f32>>)>,
     /// For each hypothesis, the words of its sentence, as indices into the words of the batch.
-    places: Lists<u32>,
+    places: RaggedVec<u32>,
     /// Their logits, then their log-probabilities.
     log_p: Vec<f32>,
 }
@@ -144,7 +144,7 @@ impl Scorer for ShortlistScorer {
             let places = list.of(sentence);
             let log_p;
             (log_p, rest) = rest.split_at_mut(places.len());
-            let banned = processors.bans().of(row).iter().filter_map(|&word| list.find(sentence, word));
+            let banned = processors.bans().row(row).iter().filter_map(|&word| list.find(sentence, word));
             if full.rows.normalization().after_bans {
                 banned.for_each(|i| log_p[i] = f32::NEG_INFINITY);
                 log_probabilities(table.isa(), log_p, places.len());

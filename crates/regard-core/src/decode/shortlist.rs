@@ -5,7 +5,7 @@
 //! model 1 (Brown et al., 1993). A file has a line for each source word: its id, a tab, and the ids
 //! of target words.
 
-use super::lists::Lists;
+use super::ragged_vec::RaggedVec;
 use crate::replace::replace;
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub struct Shortlist {
     target_words: usize,
     always: Vec<u32>,
     /// Indexed by source word; may be shorter than the vocabulary.
-    lists: Lists<u32>,
+    lists: RaggedVec<u32>,
     /// Whether source words are themselves allowed, which requires a joint vocabulary.
     with_source: bool,
 }
@@ -90,7 +90,7 @@ impl Shortlist {
     ) -> Self {
         let (source_words, target_words) = vocabularies;
         let inside = |id: &u32| (*id as usize) < target_words;
-        let mut lists = Lists::of_parts(ends, ids);
+        let mut lists = RaggedVec::from_parts(ends, ids);
         if !lists.items().iter().all(inside) || lists.len() > source_words {
             lists = lists.iter().take(source_words).map(|list| list.iter().copied().filter(inside)).collect();
         }

@@ -1,6 +1,6 @@
 //! The buffers of a pass through a stack: they are reused, so that a step allocates nothing.
 
-use super::lists::Lists;
+use super::ragged_vec::RaggedVec;
 use regard_kernels::{Mat, RowScratch, Scratch};
 
 /// A value of this pass.
@@ -34,7 +34,7 @@ pub(super) struct Workspace {
     /// For recurrent layers: the states, and what each step saves.
     pub(super) states: (Vec<f32>, Vec<f32>),
     /// The cache rows inside a window.
-    pub(super) windowed: Lists<u32>,
+    pub(super) windowed: RaggedVec<u32>,
 }
 
 impl Workspace {

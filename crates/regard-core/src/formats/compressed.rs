@@ -1,8 +1,8 @@
 //! Files that may be compressed with gzip or zstd, read whole ([`FileBytes`]) or as a stream
 //! ([`decompress`]).
 //!
-//! The unpacked size of a compressed file that is read whole is bounded: [`LARGEST_RATIO`] times
-//! its own size plus [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published
+//! The unpacked size of a compressed file that is read whole is bounded: [`MAX_RATIO`] times its
+//! own size plus [`ALWAYS_ALLOWED`], and never more than [`MAX_UNPACKED`]. Model files of published
 //! folders unpack to less than ten times their size.
 
 use crate::{Error, Result, bounded};
@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The maximum unpacked size of any compressed file.
-pub const LARGEST: u64 = 4 << 30;
+pub const MAX_UNPACKED: u64 = 4 << 30;
 /// The maximum ratio of unpacked to compressed size.
-pub const LARGEST_RATIO: u64 = 64;
+pub const MAX_RATIO: u64 = 64;
 /// The unpacked size that is always allowed, whatever the compressed size.
 pub const ALWAYS_ALLOWED: u64 = 1 << 20;
 
@@ -67,10 +67,10 @@ impl FileBytes {
     /// The maximum unpacked size of compressed parts of it: determined by the size of the file
     /// itself, so that an archive in a compressed file may not unpack to more than the archive
     /// alone.
-    pub fn most_unpacked(&self) -> u64 {
+    pub fn max_unpacked(&self) -> u64 {
         match self {
-            FileBytes::Mapped(map) => most_unpacked(map.bytes().len()),
-            FileBytes::Unpacked(_, size) => most_unpacked(*size),
+            FileBytes::Mapped(map) => max_unpacked(map.bytes().len()),
+            FileBytes::Unpacked(_, size) => max_unpacked(*size),
         }
     }
 }
@@ -94,13 +94,13 @@ impl Compression {
 }
 
 /// The maximum unpacked size of a compressed file of this size.
-pub fn most_unpacked(size: usize) -> u64 {
-    (size as u64).saturating_mul(LARGEST_RATIO).saturating_add(ALWAYS_ALLOWED).min(LARGEST)
+pub fn max_unpacked(size: usize) -> u64 {
+    (size as u64).saturating_mul(MAX_RATIO).saturating_add(ALWAYS_ALLOWED).min(MAX_UNPACKED)
 }
 
 /// Unpacks a compressed file; `None` if it is not compressed.
 pub fn unpack(file: &[u8]) -> Option<std::result::Result<Vec<u8>, String>> {
-    let most = most_unpacked(file.len());
+    let most = max_unpacked(file.len());
     Compression::of(file).map(|compression| match compression {
         Compression::Gzip => read_bounded(MultiGzDecoder::new(file), most, "gzip"),
         Compression::Zstd => read_bounded(Zstd::new(file), most, "zstd"),

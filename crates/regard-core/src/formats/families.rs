@@ -149,7 +149,7 @@ impl Family {
         let behind = keys.get("legacy_behaviour")?.unwrap_or(false);
         let placement = match (self, behind) {
             (Family::T5, _) => LanguagePlacement::Target,
-            (_, true) => LanguagePlacement::Behind,
+            (_, true) => LanguagePlacement::After,
             (_, false) => LanguagePlacement::Before,
         };
         Ok(with_languages(pair, LanguageTokens { list, placement }))
@@ -191,7 +191,7 @@ pub(super) fn scan_languages(pair: TokenizerPair) -> TokenizerPair {
     type Form = (fn(&str) -> bool, LanguagePlacement);
     /// A piece of text may look like a language code; every family has at least this many
     /// languages.
-    const FEWEST: usize = 4;
+    const MIN_LANGUAGES: usize = 4;
     let source = pair.source();
     let pieces: Vec<String> = (0..source.size() as u32).filter_map(|id| source.piece(id)).collect();
     let forms: [Form; 3] = [
@@ -210,7 +210,7 @@ pub(super) fn scan_languages(pair: TokenizerPair) -> TokenizerPair {
                 Some(LanguageToken { code, token: token.clone(), id })
             })
             .collect();
-        if list.len() >= FEWEST {
+        if list.len() >= MIN_LANGUAGES {
             return with_languages(pair, LanguageTokens { list, placement });
         }
     }
@@ -253,7 +253,7 @@ fn load_m2m100(folder: &Path, keys: &Keys, tokens: &mut Vec<String>) -> Result<T
         return Err(Error::file(spm, message));
     }
     let mut ids =
-        TokenizerPair::read_vocabulary(&bounded::read(&vocabulary, bounded::LARGEST_TEXT)?, &vocabulary)?;
+        TokenizerPair::read_vocabulary(&bounded::read(&vocabulary, bounded::MAX_TEXT_BYTES)?, &vocabulary)?;
     if tokens.is_empty() {
         let codes = match keys.get::<String>("language_codes")?.as_deref() {
             None | Some("m2m100") => M2M100_CODES,
@@ -270,7 +270,7 @@ fn load_m2m100(folder: &Path, keys: &Keys, tokens: &mut Vec<String>) -> Result<T
     let new: Vec<String> = tokens.iter().filter(|token| !known.contains(token.as_str())).cloned().collect();
     let first = ids.len() as u32;
     ids.extend(new.into_iter().zip(first..));
-    TokenizerPair::from_spm_and_ids((bounded::read(&spm, bounded::LARGEST_TEXT)?, &spm), (ids, &vocabulary))
+    TokenizerPair::from_spm_and_ids((bounded::read(&spm, bounded::MAX_TEXT_BYTES)?, &spm), (ids, &vocabulary))
 }
 
 /// NLLB-200 and mBART-50: the piece numbers of the file plus one, with fairseq's four special
@@ -278,7 +278,7 @@ fn load_m2m100(folder: &Path, keys: &Keys, tokens: &mut Vec<String>) -> Result<T
 fn load_fairseq(folder: &Path, tokens: &[String]) -> Result<TokenizerPair> {
     const FIRST: [&str; 4] = ["<s>", "<pad>", "</s>", "<unk>"];
     let path = folder.join(SPM);
-    let file = bounded::read(&path, bounded::LARGEST_TEXT)?;
+    let file = bounded::read(&path, bounded::MAX_TEXT_BYTES)?;
     let pieces = SentencePiece::piece_list(&file, &path)?;
     let behind = pieces.iter().skip(FIRST.len() - 1).map(String::as_str);
     let all = FIRST.into_iter().chain(behind).chain(tokens.iter().map(String::as_str)).chain(["<mask>"]);

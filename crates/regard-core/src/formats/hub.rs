@@ -26,7 +26,7 @@ const FILES: [&str; 12] = [
 ];
 
 /// The maximum length of a response about a model.
-const LONGEST: u64 = 16 << 20;
+const MAX_RESPONSE_BYTES: u64 = 16 << 20;
 
 /// The folder of a model: `name` if that is a folder, else the model of that name in the model
 /// folder ([`ModelStore`]) or in the local Hugging Face cache, else the one on the hub, which is
@@ -156,7 +156,7 @@ impl Hub {
     fn find(&self, name: &str) -> Result<(RemoteModel, String)> {
         let endpoint = self.endpoint.trim_end_matches('/');
         let url = format!("{endpoint}/api/models/{name}/revision/main?blobs=true");
-        let answer = read(&url, LONGEST, self.token.as_deref())?;
+        let answer = read(&url, MAX_RESPONSE_BYTES, self.token.as_deref())?;
         let info: Info = serde_json::from_slice(&answer)
             .map_err(|e| Error::file(&url, format!("the answer is odd: {e}")))?;
         if !is_hash(&info.sha) {

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The maximum length of a settings file.
-const LONGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// A JSON object in a file.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Keys {
 impl Keys {
     /// Reads a file that holds one object.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        Self::parse(path, &bounded::read(path, LONGEST)?)
+        Self::parse(path, &bounded::read(path, MAX_FILE_BYTES)?)
     }
 
     /// Parses the text of a file.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::path::Path;
 
 /// The maximum length of a model card.
-const LONGEST: u64 = 4 << 20;
+const MAX_CARD_BYTES: u64 = 4 << 20;
 
 /// The licence of a model's weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +49,7 @@ pub fn licence(folder: &Path) -> Result<Option<Licence>> {
     }
     let card = folder.join("README.md");
     if card.is_file()
-        && let Some(name) = of_card(&bounded::read_text(&card, LONGEST)?)
+        && let Some(name) = of_card(&bounded::read_text(&card, MAX_CARD_BYTES)?)
     {
         return Ok(Some(Licence::new(&name)));
     }

@@ -137,7 +137,7 @@ impl Model {
             let transformer = foreign.transformer()?;
             let dtype = dtype.unwrap_or(foreign.dtype()).for_decoding();
             // Reading the vocabularies takes as long as packing the weights.
-            let (model, engine) = parallel::both(
+            let (model, engine) = parallel::join(
                 || foreign.model(transformer.clone()),
                 || {
                     Engine::build(&transformer, dtype, isa, |parameter| match dtype {
@@ -377,7 +377,7 @@ fn tokenizer_config(
     if !source.ends() {
         config[families::SOURCE_END] = false.into();
     }
-    if let (Some(first), None) = (source.before().first(), tokenizers.languages()) {
+    if let (Some(first), None) = (source.prefix_ids().first(), tokenizers.languages()) {
         config[families::SOURCE_BEGIN] = (*first).into();
     }
     if let Some(languages) = tokenizers.languages() {

@@ -6,14 +6,14 @@
 //! values cost nothing. An instruction creates at most one value, and the number of instructions is
 //! limited.
 
-use super::tensor::MOST_DIMENSIONS;
+use super::tensor::MAX_DIMENSIONS;
 use crate::DType;
 use std::collections::HashMap;
 
 /// The maximum number of instructions: a state dict of a thousand tensors has about fifty thousand.
-const MOST_INSTRUCTIONS: usize = 1 << 18;
+const MAX_INSTRUCTIONS: usize = 1 << 18;
 /// The maximum number of arguments of an allowed function.
-const MOST_ARGUMENTS: usize = 16;
+const MAX_ARGUMENTS: usize = 16;
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -120,7 +120,7 @@ const CUT: &str = "it is cut off";
 
 impl<'a> Machine<'a> {
     fn run(&mut self) -> Result<Ref> {
-        for _ in 0..MOST_INSTRUCTIONS {
+        for _ in 0..MAX_INSTRUCTIONS {
             self.last = self.at;
             let [code] = self.take::<1>()?;
             if code == b'.' {
@@ -128,7 +128,7 @@ impl<'a> Machine<'a> {
             }
             self.step(code)?;
         }
-        Err(format!("more than {MOST_INSTRUCTIONS} instructions: this is not a table of tensors"))
+        Err(format!("more than {MAX_INSTRUCTIONS} instructions: this is not a table of tensors"))
     }
 
     fn step(&mut self, code: u8) -> Result<()> {
@@ -244,8 +244,8 @@ impl<'a> Machine<'a> {
     fn pop_sequence(&mut self) -> Result<Vec<Ref>> {
         let at = self.pop()?;
         match self.get(at) {
-            Value::Sequence(items) if items.len() <= MOST_ARGUMENTS => Ok(items.clone()),
-            _ => Err(format!("a tuple of at most {MOST_ARGUMENTS} values is expected")),
+            Value::Sequence(items) if items.len() <= MAX_ARGUMENTS => Ok(items.clone()),
+            _ => Err(format!("a tuple of at most {MAX_ARGUMENTS} values is expected")),
         }
     }
 
@@ -358,7 +358,7 @@ impl<'a> Machine<'a> {
 
     fn sizes(&self, at: Ref) -> Option<Vec<usize>> {
         match self.get(at) {
-            Value::Sequence(items) if items.len() <= MOST_DIMENSIONS => {
+            Value::Sequence(items) if items.len() <= MAX_DIMENSIONS => {
                 items.iter().map(|&at| self.size(at)).collect()
             }
             _ => None,

@@ -4,7 +4,7 @@
 //! without a check and does not say which tensor is wrong. No allocation depends on a number that
 //! the file merely claims.
 
-use super::tensor::MOST_DIMENSIONS;
+use super::tensor::MAX_DIMENSIONS;
 use super::weights::{Entry, Tensors};
 use crate::replace::replace;
 use crate::{DType, Error, Result};
@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// The maximum length of a header, as in every other reader of the format.
-const LONGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// Reads the tensors of a file and checks that all lie inside it.
 pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
     let size = file.len();
@@ -26,7 +26,7 @@ pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
         return Err(format!("{size} bytes are too few for a safetensors file"));
     };
     let length = u64::from_le_bytes(*length);
-    if length > LONGEST_HEADER || length > rest.len() as u64 {
+    if length > MAX_HEADER_BYTES || length > rest.len() as u64 {
         return Err(format!(
             "the header should be {length} bytes long, but the file has {size}: it is cut off or not safetensors"
         ));
@@ -114,13 +114,13 @@ fn shape<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<usize>, 
     impl<'de> Visitor<'de> for Dimensions {
         type Value = Vec<usize>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a shape of at most {MOST_DIMENSIONS} dimensions")
+            write!(f, "a shape of at most {MAX_DIMENSIONS} dimensions")
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Vec<usize>, A::Error> {
             let mut shape = Vec::new();
             while let Some(n) = seq.next_element()? {
-                if shape.len() == MOST_DIMENSIONS {
-                    return Err(A::Error::invalid_length(MOST_DIMENSIONS + 1, &self));
+                if shape.len() == MAX_DIMENSIONS {
+                    return Err(A::Error::invalid_length(MAX_DIMENSIONS + 1, &self));
                 }
                 shape.push(n);
             }

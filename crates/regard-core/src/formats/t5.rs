@@ -126,7 +126,7 @@ pub(super) fn tensor_name(ours: &str, block: Option<&str>) -> Option<String> {
 pub(super) fn load_tokenizers(folder: &Path) -> Result<TokenizerPair> {
     let (json, spm) = (folder.join(TokenizerPair::FILE), folder.join(SPM));
     if json.exists() {
-        let text = bounded::read_text(&json, bounded::LARGEST_TEXT)?;
+        let text = bounded::read_text(&json, bounded::MAX_TEXT_BYTES)?;
         let text = if text.contains(&format!("{PAD:?}")) { text } else { with_padding(&text, &json)? };
         return Ok(TokenizerPair::joint(Tokenizer::from_json(text, &json)?));
     }
@@ -135,7 +135,7 @@ pub(super) fn load_tokenizers(folder: &Path) -> Result<TokenizerPair> {
             format!("there is neither {} nor {SPM}; the tokenizer is one of them", TokenizerPair::FILE);
         return Err(Error::file(folder, message));
     }
-    let file = bounded::read(&spm, bounded::LARGEST_TEXT)?;
+    let file = bounded::read(&spm, bounded::MAX_TEXT_BYTES)?;
     let pieces = SentencePiece::piece_list(&file, &spm)?;
     if pieces.iter().any(|piece| piece == PAD) {
         let ids = pieces.into_iter().zip(0..).collect();

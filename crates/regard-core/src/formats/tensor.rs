@@ -5,7 +5,7 @@ use half::f16;
 use regard_kernels::bf16;
 
 /// The maximum number of dimensions of a tensor, in a file of any format.
-pub(super) const MOST_DIMENSIONS: usize = 8;
+pub(super) const MAX_DIMENSIONS: usize = 8;
 
 /// A tensor: its number format, its shape, and its bytes from the first element to the last.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Tensor<'_> {
             }
             return;
         };
-        let mut place = Place { shape: self.shape, strides, index: [0; MOST_DIMENSIONS], at: 0 };
+        let mut place = Place { shape: self.shape, strides, index: [0; MAX_DIMENSIONS], at: 0 };
         for to in to {
             // Opening the file has checked that every offset lies inside it.
             *to = numbers.get(place.at).map_or(f32::NAN, |number| f(*number));
@@ -57,7 +57,7 @@ impl Tensor<'_> {
 struct Place<'a> {
     shape: &'a [usize],
     strides: &'a [usize],
-    index: [usize; MOST_DIMENSIONS],
+    index: [usize; MAX_DIMENSIONS],
     at: usize,
 }
 

@@ -360,7 +360,7 @@ impl ModelConfig {
 
     /// The dilation of layer `layer` of a convolutional encoder.
     pub(crate) fn dilation(&self, layer: usize) -> usize {
-        self.encoder.dilation(layer, MOST)
+        self.encoder.dilation(layer, MAX_DIMENSION)
     }
 
     /// Rejects invalid settings, naming the field.
@@ -394,8 +394,11 @@ impl ModelConfig {
             if value < least {
                 return Err(Error::config(field, format!("{value} is too few, at least {least} is needed")));
             }
-            if value > MOST {
-                return Err(Error::config(field, format!("{value} is too many, at most {MOST} is possible")));
+            if value > MAX_DIMENSION {
+                return Err(Error::config(
+                    field,
+                    format!("{value} is too many, at most {MAX_DIMENSION} is possible"),
+                ));
             }
         }
         Ok(())
@@ -488,9 +491,9 @@ impl ModelConfig {
                     format!("{} is odd; the two directions have half of them each", self.relative_buckets);
                 return refuse("relative_buckets", message);
             }
-            if self.relative_reach > MOST_DISTANCES {
+            if self.relative_reach > MAX_RELATIVE_REACH {
                 let message =
-                    format!("{} is too far, at most {MOST_DISTANCES} is possible", self.relative_reach);
+                    format!("{} is too far, at most {MAX_RELATIVE_REACH} is possible", self.relative_reach);
                 return refuse("relative_reach", message);
             }
             if self.relative_reach <= alone {
@@ -524,9 +527,10 @@ impl ModelConfig {
                     format!("{} is odd; each direction gets half, so it must be even", self.d_model);
                 refuse("d_model", message)
             }
-            EncoderKind::Convolutional { kernel_width, .. } if kernel_width > MOST => {
-                refuse("kernel_width", format!("{kernel_width} is too many, at most {MOST} is possible"))
-            }
+            EncoderKind::Convolutional { kernel_width, .. } if kernel_width > MAX_DIMENSION => refuse(
+                "kernel_width",
+                format!("{kernel_width} is too many, at most {MAX_DIMENSION} is possible"),
+            ),
             EncoderKind::Convolutional { kernel_width: 0..3, .. } => {
                 let message = "too few, at least 3 is needed: a token and its neighbours".into();
                 refuse("kernel_width", message)
@@ -574,10 +578,10 @@ impl ModelConfig {
 }
 
 /// The maximum of any dimension: products of a few of them stay far from overflow.
-const MOST: usize = 1 << 24;
+const MAX_DIMENSION: usize = 1 << 24;
 
 /// Bucketed positions are expanded to a value for each distance and head.
-const MOST_DISTANCES: usize = 1 << 16;
+const MAX_RELATIVE_REACH: usize = 1 << 16;
 
 /// Activations by their names in configurations.
 mod activation_name {

@@ -11,7 +11,7 @@ const LIFT: f64 = 0.25;
 /// Patterns that contain others (a neighbourhood contains the previous token) must hold more.
 const WIDE_SHARE: f64 = 0.75;
 /// Above this share of the maximum entropy, a head attends uniformly.
-const EVEN: f64 = 0.93;
+const UNIFORM: f64 = 0.93;
 
 /// What a head seems to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +21,7 @@ pub enum HeadPattern {
     /// In cross-attention, along the diagonal of the map.
     Aligned,
     /// In the decoder, the token that was just read.
-    Read,
+    JustRead,
     /// The previous token.
     Previous,
     /// The next token.
@@ -35,11 +35,11 @@ pub enum HeadPattern {
     /// Other positions with the same token.
     Same,
     /// A single token, whatever the query.
-    One,
+    SingleToken,
     /// At most two tokens away.
     Near,
     /// Everything uniformly.
-    Even,
+    Uniform,
     /// None of these.
     Mixed,
     /// The sentence is too short to tell.
@@ -53,16 +53,16 @@ impl HeadPattern {
         [
             Diagonal,
             Aligned,
-            Read,
+            JustRead,
             Previous,
             Next,
             First,
             End,
             Punctuation,
             Same,
-            One,
+            SingleToken,
             Near,
-            Even,
+            Uniform,
             Mixed,
             Short,
         ]
@@ -90,7 +90,7 @@ impl HeadPattern {
             HeadPattern::Aligned => {
                 ("aligned", "diagonal", "Follows the diagonal: words are translated in order.")
             }
-            HeadPattern::Read => ("read", "just read", "Looks at the token that was just read."),
+            HeadPattern::JustRead => ("read", "just read", "Looks at the token that was just read."),
             HeadPattern::Previous => ("previous", "previous", "Looks at the previous token."),
             HeadPattern::Next => ("next", "next", "Looks at the next token."),
             HeadPattern::First => ("first", "first", "Looks at the first token, whatever the query."),
@@ -101,9 +101,9 @@ impl HeadPattern {
             ),
             HeadPattern::Punctuation => ("punctuation", "marks", "Looks at punctuation."),
             HeadPattern::Same => ("same", "same", "Looks at other places with the same token."),
-            HeadPattern::One => ("one", "one word", "All tokens look at one and the same token."),
+            HeadPattern::SingleToken => ("one", "one word", "All tokens look at one and the same token."),
             HeadPattern::Near => ("near", "near", "Looks around itself, at most two tokens away."),
-            HeadPattern::Even => ("even", "even", "Attends to all tokens about equally."),
+            HeadPattern::Uniform => ("even", "even", "Attends to all tokens about equally."),
             HeadPattern::Mixed => ("mixed", "mixed", "No simple pattern: it depends on the words."),
             HeadPattern::Short => ("short", "–", "The sentence is too short to tell."),
         }
@@ -167,8 +167,8 @@ pub fn describe_head<T: AsRef<str>>(
         return Ok(hint(pattern, share));
     }
     let even = mean(head.used().map(|i| entropy(head.row(i)) / (head.seen(i) as f64).ln()));
-    if even >= EVEN {
-        return Ok(hint(HeadPattern::Even, even));
+    if even >= UNIFORM {
+        return Ok(hint(HeadPattern::Uniform, even));
     }
     Ok(match head.best(wide(kind), WIDE_SHARE) {
         Some((pattern, share)) => hint(pattern, share),
@@ -233,7 +233,7 @@ fn narrow<'a, T: AsRef<str>>(head: &Head<'_>, rows: &'a [T], columns: &'a [T]) -
         AttentionKind::Cross => Vec::new(),
         // Column i is what row i has just read: the token before the one it generates.
         AttentionKind::Decoder => vec![
-            (HeadPattern::Read, Box::new(|i, j| j == i)),
+            (HeadPattern::JustRead, Box::new(|i, j| j == i)),
             (HeadPattern::Previous, Box::new(|i, j| j + 1 == i)),
         ],
         AttentionKind::Encoder => vec![
@@ -261,7 +261,7 @@ fn narrow<'a, T: AsRef<str>>(head: &Head<'_>, rows: &'a [T], columns: &'a [T]) -
             }
         }
     }
-    list.push((HeadPattern::One, Box::new(move |_, j| j == heaviest)));
+    list.push((HeadPattern::SingleToken, Box::new(move |_, j| j == heaviest)));
     list
 }
 

@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The maximum length of a list.
-const LONGEST: u64 = 64 << 20;
+const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Where the files listed in Firefox's Remote Settings are.
 const FIREFOX_FILES: &str = "https://firefox-settings-attachments.cdn.mozilla.net/";
 
 /// Reads the list in a file or at a URL: the newest model for each language pair. Files without an
 /// address of their own are located under `files`, a URL or a folder.
 pub fn read_index(location: &str, files: Option<&str>) -> Result<Vec<RemoteModel>> {
-    let bytes = read(location, LONGEST, None)?;
+    let bytes = read(location, MAX_INDEX_BYTES, None)?;
     let base = Base { index: location, files };
     parse(&bytes, &base).map_err(|message| Error::file(location, message))
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The record that a download leaves beside the files of a model.
 const RECORD: &str = ".download.json";
 /// The maximum length of a record.
-const LONGEST: u64 = 4 << 20;
+const MAX_RECORD_BYTES: u64 = 4 << 20;
 
 /// A model that can be downloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -273,7 +273,7 @@ fn read_record(folder: &Path) -> Result<Option<DownloadRecord>> {
     if !path.exists() {
         return Ok(None);
     }
-    let text = crate::bounded::read(&path, LONGEST)?;
+    let text = crate::bounded::read(&path, MAX_RECORD_BYTES)?;
     serde_json::from_slice(&text).map(Some).map_err(|e| Error::file(&path, format!("cannot be read: {e}")))
 }
 

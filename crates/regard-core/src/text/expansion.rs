@@ -6,17 +6,17 @@ use serde_json::Value;
 
 /// The maximum factor by which all replacements of a stage together may lengthen a text. Those of
 /// published tokenizers lengthen it by at most three, where a space becomes `▁`.
-const MOST_TIMES: usize = 64;
+const MAX_GROWTH: usize = 64;
 /// The maximum number of bytes that a stage may prepend to a text.
-const LONGEST_PREFIX: usize = 1024;
+const MAX_PREFIX_BYTES: usize = 1024;
 
 /// Rejects a stage (a normalizer or a decoder, including nested stages) that could make texts many
 /// times longer.
 pub(super) fn check_expansion(stage: &Value) -> Result<(), String> {
     let times = expansion(stage)?;
-    if times > MOST_TIMES {
+    if times > MAX_GROWTH {
         return Err(format!(
-            "its replacements could make a text {times} times as long; at most {MOST_TIMES} times is allowed"
+            "its replacements could make a text {times} times as long; at most {MAX_GROWTH} times is allowed"
         ));
     }
     Ok(())
@@ -24,9 +24,9 @@ pub(super) fn check_expansion(stage: &Value) -> Result<(), String> {
 
 /// The maximum factor by which the replacements of a stage can lengthen a text.
 fn expansion(stage: &Value) -> Result<usize, String> {
-    if let Some(prefix) = stage["prepend"].as_str().filter(|prefix| prefix.len() > LONGEST_PREFIX) {
+    if let Some(prefix) = stage["prepend"].as_str().filter(|prefix| prefix.len() > MAX_PREFIX_BYTES) {
         return Err(format!(
-            "it puts {} bytes in front of every text; at most {LONGEST_PREFIX} are allowed",
+            "it puts {} bytes in front of every text; at most {MAX_PREFIX_BYTES} are allowed",
             prefix.len()
         ));
     }

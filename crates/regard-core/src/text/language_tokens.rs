@@ -14,7 +14,8 @@ pub enum LanguagePlacement {
     Before,
     /// The source's after the end of the source, the target's at the beginning of the translation:
     /// older folders of NLLB-200.
-    Behind,
+    #[serde(rename = "behind")]
+    After,
     /// The target's before the source: MADLAD-400, and multilingual models that we train.
     Target,
 }
@@ -42,15 +43,15 @@ pub struct LanguageTokens {
 /// The ids around every text of a side: before it, and after its end token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    pub(super) before: Vec<u32>,
+    pub(super) prefix: Vec<u32>,
     /// Whether a text has an end token.
     pub(super) ends: bool,
-    pub(super) behind: Vec<u32>,
+    pub(super) suffix: Vec<u32>,
 }
 
 impl Default for Frame {
     fn default() -> Self {
-        Frame { before: Vec::new(), ends: true, behind: Vec::new() }
+        Frame { prefix: Vec::new(), ends: true, suffix: Vec::new() }
     }
 }
 
@@ -93,11 +94,11 @@ impl LanguageTokens {
     ) -> Result<(Frame, Frame)> {
         let id =
             |language: Option<&LanguageToken>| language.map(|language| language.id).into_iter().collect();
-        let before = |before| Frame { before, ..Frame::default() };
-        let first = before(id(target));
+        let with_prefix = |prefix| Frame { prefix, ..Frame::default() };
+        let first = with_prefix(id(target));
         Ok(match self.placement {
-            LanguagePlacement::Before => (before(id(source)), first),
-            LanguagePlacement::Behind => (Frame { behind: id(source), ..Frame::default() }, first),
+            LanguagePlacement::Before => (with_prefix(id(source)), first),
+            LanguagePlacement::After => (Frame { suffix: id(source), ..Frame::default() }, first),
             LanguagePlacement::Target => {
                 // Encode the token as text, because a tokenizer may put a space before it. In our
                 // own vocabularies, what looks like the token is plain text.
@@ -107,7 +108,7 @@ impl LanguageTokens {
                         .unwrap_or_else(|| vec![target.id]),
                     None => Vec::new(),
                 };
-                (before(token), Frame::default())
+                (with_prefix(token), Frame::default())
             }
         })
     }

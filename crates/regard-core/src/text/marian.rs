@@ -150,7 +150,7 @@ fn has_separate_vocabularies(path: &Path) -> Result<bool> {
 
 impl MarianTokenizer {
     fn load(path: PathBuf, vocabulary: Arc<Vocabulary>) -> Result<Self> {
-        let file = bounded::read(&path, bounded::LARGEST_TEXT)?;
+        let file = bounded::read(&path, bounded::MAX_TEXT_BYTES)?;
         Ok(MarianTokenizer { model: SentencePiece::read(&file, &path)?, file, vocabulary })
     }
 
@@ -274,7 +274,7 @@ impl Vocabulary {
     }
 
     fn load(path: &Path) -> Result<Self> {
-        let file = bounded::read(path, bounded::LARGEST_TEXT)?;
+        let file = bounded::read(path, bounded::MAX_TEXT_BYTES)?;
         let entries = read_entries(&file, path)?;
         Self::from_entries(Some(file), entries, path)
     }

@@ -127,7 +127,7 @@ impl TokenizerPair {
             return self;
         }
         let frame =
-            |id: Option<u32>, ends| Frame { before: id.into_iter().collect(), ends, ..Frame::default() };
+            |id: Option<u32>, ends| Frame { prefix: id.into_iter().collect(), ends, ..Frame::default() };
         TokenizerPair {
             source: Arc::new(self.source.framed(frame(source, source_ends))),
             target: Arc::new(self.target.framed(frame(target, true))),

@@ -95,8 +95,8 @@ impl Tokenizer {
     }
 
     /// The ids before every text: a language token, for models that need one.
-    pub fn before(&self) -> &[u32] {
-        &self.frame.before
+    pub fn prefix_ids(&self) -> &[u32] {
+        &self.frame.prefix
     }
 
     /// Whether every text has an end token; some models read their source without one.
@@ -105,13 +105,13 @@ impl Tokenizer {
     }
 
     /// The ids after the end token of every text.
-    pub fn behind(&self) -> &[u32] {
-        &self.frame.behind
+    pub fn suffix_ids(&self) -> &[u32] {
+        &self.frame.suffix
     }
 
     /// Reads a `tokenizer.json`, our own or any other that has `</s>`, `<unk>` and `<pad>`.
     pub fn load(path: &Path) -> Result<Self> {
-        Self::from_json(bounded::read_text(path, bounded::LARGEST_TEXT)?, path)
+        Self::from_json(bounded::read_text(path, bounded::MAX_TEXT_BYTES)?, path)
     }
 
     /// Reads the text of a `tokenizer.json`; `path` is for messages.
@@ -181,7 +181,7 @@ impl Tokenizer {
             return files;
         }
         let end = u32::MAX - u32::from(self.ends());
-        let ids = self.before().iter().chain([&end]).chain(self.behind());
+        let ids = self.prefix_ids().iter().chain([&end]).chain(self.suffix_ids());
         xxh3_64_with_seed(&ids.flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>(), files)
     }
 
@@ -268,9 +268,9 @@ impl Tokenizer {
 
     fn encode_cached(&self, text: &str, cache: &mut WordCache) -> Result<Vec<u32>> {
         let text = self.text_ids_cached(text, cache)?;
-        let Frame { before, ends, behind } = &self.frame;
+        let Frame { prefix, ends, suffix } = &self.frame;
         let end = ends.then(|| self.eos());
-        Ok(before.iter().copied().chain(text).chain(end).chain(behind.iter().copied()).collect())
+        Ok(prefix.iter().copied().chain(text).chain(end).chain(suffix.iter().copied()).collect())
     }
 
     /// The ids of a text alone.

@@ -1,7 +1,7 @@
 //! The terms of lines: phrases that translations must contain, and translations that a model reads
 //! inside its source.
 
-use super::{Line, Part, Phrase, Translator, WatchLines};
+use super::{Line, LineObserver, Part, Phrase, Translator};
 use crate::Result;
 use crate::decode::SearchOptions;
 use crate::text::TermIds;
@@ -32,22 +32,22 @@ impl Translator {
         self.model().tokenizers.terms().is_some()
     }
 
-    /// [`Translator::translate_watched`] with the terms of each line; none for lines beyond the end
-    /// of the list, and for those that are longer than the model's limit. Skips phrases that the
-    /// vocabulary cannot spell, and annotations that do not begin and end between tokens. Beams are
-    /// as wide as the phrases need.
+    /// [`Translator::translate_observed`] with the terms of each line; none for lines beyond the
+    /// end of the list, and for those that are longer than the model's limit. Skips phrases that
+    /// the vocabulary cannot spell, and annotations that do not begin and end between tokens. Beams
+    /// are as wide as the phrases need.
     pub fn translate_with_terms<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
         terms: &[LineTerms],
         options: &SearchOptions,
         threads: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> Result<Vec<Line>> {
         let of_line =
             |terms: &LineTerms| terms.phrases.iter().map(|p| self.constraint(p)).collect::<Result<Vec<_>>>();
         let constraints = terms.iter().map(of_line).collect::<Result<Vec<_>>>()?;
-        self.translate_constrained(lines, terms, &constraints, options, threads, watch)
+        self.translate_constrained(lines, terms, &constraints, options, threads, observer)
     }
 
     /// The parts of a line annotated with the translations of its terms, if it has one part and
@@ -64,7 +64,7 @@ impl Translator {
         else {
             return Ok(parts);
         };
-        let before = self.source().before().len();
+        let before = self.source().prefix_ids().len();
         let mut terms = Vec::with_capacity(annotations.len());
         for Annotation { range, target } in annotations {
             let place = |at: usize| self.token_at(line, at, &part.ids[before..], options);

@@ -20,7 +20,7 @@ impl BatchTranslator for Reverse {
         _: &[LineTerms],
         search: Search,
         _: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> regard_core::Result<Vec<Line>> {
         let _ = self.begun.send(());
         if let Some(hold) = self.hold.lock().unwrap().take() {
@@ -30,9 +30,9 @@ impl BatchTranslator for Reverse {
         assert!(!lines.contains(&"panic"), "told to");
         let line = |(i, text): (usize, &&str)| {
             let reversed: String = text.chars().rev().collect();
-            watch.grown(i, 0, &reversed);
+            observer.on_progress(i, 0, &reversed);
             let candidate = Candidate {
-                text: if watch.wanted(i) { reversed } else { String::new() },
+                text: if observer.is_active(i) { reversed } else { String::new() },
                 score: 0.0,
                 tokens: vec![String::new()],
                 token_scores: Vec::new(),

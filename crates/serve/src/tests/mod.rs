@@ -20,7 +20,7 @@ use regard_core::decode::SearchOptions;
 use regard_core::formats::{Languages as ModelLanguages, Model};
 use regard_core::model::{ModelConfig, Positions, Transformer};
 use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
-use regard_core::translator::{Candidate, Line, LineTerms, Translator, WatchLines};
+use regard_core::translator::{Candidate, Line, LineObserver, LineTerms, Translator};
 use regard_core::{Isa, Key};
 use regard_sample_corpus as builtin;
 use serde_json::{Value, json};
@@ -173,13 +173,13 @@ impl BatchTranslator for StandIn {
         terms: &[LineTerms],
         search: Search,
         _: usize,
-        watch: &dyn WatchLines,
+        observer: &dyn LineObserver,
     ) -> regard_core::Result<Vec<Line>> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         assert!(!lines.contains(&"panic"), "told to");
         let line = |(i, text): (usize, &&str)| {
             while text.contains("slow") && !*self.open.lock().unwrap() {
-                if !watch.wanted(i) {
+                if !observer.is_active(i) {
                     self.given_up.lock().unwrap().push(text.to_string());
                     break;
                 }
@@ -198,7 +198,7 @@ impl BatchTranslator for StandIn {
                 token_scores: Vec::new(),
                 alignment: (0..words).map(|i| (i, i)).collect(),
             };
-            watch.grown(i, 0, &candidate.text);
+            observer.on_progress(i, 0, &candidate.text);
             Line { candidates: vec![candidate; search.nbest], ..Line::default() }
         };
         Ok(lines.iter().enumerate().map(line).collect())

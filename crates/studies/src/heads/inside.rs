@@ -88,7 +88,7 @@ pub(super) fn describe(
             HeadPattern::ALL.into_iter().rev().max_by_key(|&p| count(p)).unwrap_or(HeadPattern::Short);
         let shown = hints.iter().filter(|h| h.pattern == pattern);
         let mean = |total: f64, n: usize| total / n.max(1) as f64;
-        let has_one = !matches!(pattern, HeadPattern::Mixed | HeadPattern::Short | HeadPattern::Even);
+        let has_one = !matches!(pattern, HeadPattern::Mixed | HeadPattern::Short | HeadPattern::Uniform);
         Described {
             kind,
             layer,

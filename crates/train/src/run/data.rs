@@ -182,7 +182,7 @@ impl Data {
                     return Ok(ids.to_vec());
                 }
                 // Keep the language token out of the text.
-                let (language, text) = ids.split_at(tokenizer.before().len().min(ids.len()));
+                let (language, text) = ids.split_at(tokenizer.prefix_ids().len().min(ids.len()));
                 let drawn = [language, &tokenizer.resample(text, dropout, seed)?].concat();
                 Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
             };

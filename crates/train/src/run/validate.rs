@@ -88,7 +88,7 @@ impl Validator {
             search: SearchOptions {
                 beam,
                 end: tokenizers.target().eos(),
-                forced_first: tokenizers.target().before().first().copied(),
+                forced_first: tokenizers.target().prefix_ids().first().copied(),
                 ..SearchOptions::default()
             },
             bleu: Bleu { tokenizer, ..Bleu::default() },

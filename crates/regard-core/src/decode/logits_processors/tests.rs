@@ -162,5 +162,5 @@ fn a_step_knows_of_each_hypothesis_whether_it_only_bans() {
         assert_eq!(processors.only_bans.last(), Some(&only), "{tokens:?}");
     }
     assert!(!processors.all_only_ban() && processors.only_ban(1));
-    assert_eq!((processors.bans().of(0), processors.bans().of(1)), (&[0][..], &[][..]));
+    assert_eq!((processors.bans().row(0), processors.bans().row(1)), (&[0][..], &[][..]));
 }

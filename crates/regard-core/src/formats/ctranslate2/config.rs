@@ -6,7 +6,7 @@ use crate::text::EOS;
 use crate::{DType, Error, Result};
 
 /// The maximum sentence length of a model with unlimited positions.
-const LONGEST: usize = 512;
+const MAX_POSITIONS: usize = 512;
 
 impl Ct2Model {
     /// The number of layers of a stack.
@@ -124,7 +124,7 @@ impl Ct2Model {
             [None, None] => Ok(ModelConfig {
                 frequencies: Frequencies::Tensor2tensor,
                 position_offset: 1,
-                max_positions: LONGEST,
+                max_positions: MAX_POSITIONS,
                 ..shape
             }),
             [Some(a), Some(b)] if a.shape.len() == 2 && a.shape == b.shape => {

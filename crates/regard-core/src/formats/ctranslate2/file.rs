@@ -1,7 +1,7 @@
 //! `model.bin`: reads the variables of a file and checks that they lie inside it.
 
 use crate::DType;
-use crate::formats::tensor::MOST_DIMENSIONS;
+use crate::formats::tensor::MAX_DIMENSIONS;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -98,9 +98,9 @@ pub(super) fn contents(file: &[u8]) -> Result<Contents, String> {
 fn variable<'a>(reader: &mut Reader<'a>, typed: bool) -> Result<(&'a str, Variable), Option<String>> {
     let name = reader.string().ok_or(None)?;
     let rank = reader.number::<1>().ok_or(None)?;
-    if rank > MOST_DIMENSIONS {
+    if rank > MAX_DIMENSIONS {
         return Err(Some(format!(
-            "has the variable {name:?} of {rank} dimensions; at most {MOST_DIMENSIONS} are possible"
+            "has the variable {name:?} of {rank} dimensions; at most {MAX_DIMENSIONS} are possible"
         )));
     }
     let shape: Option<Vec<usize>> = (0..rank).map(|_| reader.number::<4>()).collect();

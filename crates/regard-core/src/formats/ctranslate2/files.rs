@@ -1,7 +1,7 @@
 //! Locates the files of a model: in a folder of CTranslate2, in one of Argos Translate, or in the
 //! zip archive that Argos distributes.
 
-use crate::formats::compressed::{FileBytes, most_unpacked};
+use crate::formats::compressed::{FileBytes, max_unpacked};
 use crate::formats::json::Keys;
 use crate::formats::zip::{self, Packing, check_crc, inflate};
 use crate::{Error, Result};
@@ -196,7 +196,7 @@ pub(super) fn unpack_member(file: &[u8], name: &str) -> std::result::Result<Opti
     let mut bytes = Vec::new();
     match member.packing {
         Packing::Stored => bytes.extend_from_slice(&file[member.range.clone()]),
-        Packing::Deflated => inflate(file, &member, most_unpacked(file.len()), &mut bytes)?,
+        Packing::Deflated => inflate(file, &member, max_unpacked(file.len()), &mut bytes)?,
         Packing::Uneven => return Err(zip::UNEVEN.into()),
         Packing::Unknown => return Err("is encrypted, or compressed other than by deflate".into()),
     }

@@ -2,7 +2,7 @@
 
 use super::file::contents;
 use super::files::{top_folder, unpack_member};
-use crate::formats::compressed::most_unpacked;
+use crate::formats::compressed::max_unpacked;
 
 /// A `model.bin`: every variable lies in the file, with as many bytes as its shape needs.
 pub(crate) fn model(file: &[u8]) {
@@ -19,7 +19,7 @@ pub(crate) fn package(file: &[u8]) {
     assert!(!top.contains(['/', '\\']) && top != "..");
     for name in ["metadata.json", "model/model.bin", "sentencepiece.model"] {
         if let Ok(Some(bytes)) = unpack_member(file, &format!("{top}/{name}")) {
-            assert!(bytes.len() as u64 <= most_unpacked(file.len()).max(file.len() as u64));
+            assert!(bytes.len() as u64 <= max_unpacked(file.len()).max(file.len() as u64));
         }
     }
 }

@@ -15,7 +15,7 @@
 
 use super::items::{Entry, check_entry, data_bytes, elements, type_name};
 use crate::DType;
-use crate::formats::tensor::MOST_DIMENSIONS;
+use crate::formats::tensor::MAX_DIMENSIONS;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -162,7 +162,7 @@ fn name(bytes: &[u8], at: usize) -> Result<&str, String> {
 
 fn shape(bytes: &[u8]) -> Option<Vec<usize>> {
     let (numbers, _) = bytes.as_chunks::<4>();
-    if numbers.len() > MOST_DIMENSIONS {
+    if numbers.len() > MAX_DIMENSIONS {
         return None;
     }
     let positive = |number: &[u8; 4]| usize::try_from(i32::from_le_bytes(*number)).ok().filter(|&n| n > 0);

@@ -108,7 +108,7 @@ const GRIDS: [f32; 4] = [1.0, 0.94, 0.97, 0.91];
 /// If the mean distance to the nearest integer is below this, the weights are assumed to have been
 /// integers: for other weights it is 0.25. Too few weights are no evidence.
 const NEAR_INTEGERS: f64 = 0.235;
-const FEW: usize = 1024;
+const MIN_WEIGHTS: usize = 1024;
 
 /// The multiplier of a matrix: 127 / its largest magnitude, unless the matrix was int8 before it
 /// was fine-tuned. Its weights are then close to integers, and rounding would undo what training
@@ -123,7 +123,7 @@ fn multiplier(values: &[f32]) -> f32 {
         scaled.map(|x| f64::from((x - x.round()).abs())).sum::<f64>() / nonzero().count().max(1) as f64
     };
     let exact = distance(&1.0) < 1e-3;
-    let apart = |grid: &&f32| exact || values.len() < FEW || distance(grid) >= NEAR_INTEGERS;
+    let apart = |grid: &&f32| exact || values.len() < MIN_WEIGHTS || distance(grid) >= NEAR_INTEGERS;
     usual * GRIDS.iter().find(apart).unwrap_or(&1.0)
 }
 

@@ -2,12 +2,12 @@
 
 use super::items::{self, data_bytes, elements};
 use super::{LexicalShortlist, MarianOptions, MarianVocabulary};
-use crate::formats::compressed::most_unpacked;
+use crate::formats::compressed::max_unpacked;
 
 /// A `.bin` or `.npz` file: every item lies in the file or in the inflated data, with as many bytes
 /// as its shape needs.
 pub(crate) fn model(file: &[u8]) {
-    let most = most_unpacked(file.len());
+    let most = max_unpacked(file.len());
     let Ok(parsed) = items::parse(file, most) else { return };
     assert!(parsed.inflated.len() as u64 <= most);
     for entry in &parsed.entries {

@@ -126,7 +126,7 @@ impl ItemFile {
     /// Opens a `.bin` or `.npz` file, which may be compressed.
     pub fn open(path: &Path) -> Result<Self> {
         let bytes = FileBytes::open(path)?;
-        let parsed = parse(bytes.bytes(), bytes.most_unpacked());
+        let parsed = parse(bytes.bytes(), bytes.max_unpacked());
         let ParsedItems { entries, inflated } = parsed.map_err(|e| Error::file(path, e))?;
         let places = entries.iter().enumerate().map(|(i, entry)| (entry.name.clone(), i)).collect();
         Ok(ItemFile { path: path.to_path_buf(), bytes, inflated, entries, places })

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// ε of Marian's layer norms.
 pub(crate) const EPSILON: f32 = 1e-6;
 /// The number of tokens after which the browsers' engine splits a sentence.
-const BROWSER_LONGEST: usize = 128;
+const BROWSER_MAX_TOKENS: usize = 128;
 /// The maximum number of source tokens of other models.
-const LONGEST: usize = 512;
+const MAX_TOKENS: usize = 512;
 /// Vocabularies are padded to a multiple of this. A lexical shortlist may have been made without
 /// the padding of a model, or with more of it.
 const PADDED: usize = 8;
@@ -346,7 +346,7 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
         activation: options.activation,
         tying: options.tying,
         frequencies: Frequencies::Tensor2tensor,
-        max_positions: if is_int8 { BROWSER_LONGEST } else { LONGEST },
+        max_positions: if is_int8 { BROWSER_MAX_TOKENS } else { MAX_TOKENS },
         decoder: options.decoder,
         ..ModelConfig::default()
     };

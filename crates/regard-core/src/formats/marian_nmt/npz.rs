@@ -7,7 +7,7 @@
 
 use super::items::{Entry, ParsedItems, data_bytes, elements, type_name};
 use crate::DType;
-use crate::formats::tensor::MOST_DIMENSIONS;
+use crate::formats::tensor::MAX_DIMENSIONS;
 use crate::formats::zip::{self, Packing, check_crc, inflate};
 use std::collections::HashSet;
 
@@ -97,9 +97,9 @@ fn describe(header: &str) -> Result<(DType, Vec<usize>), String> {
     let (shape, _) = shape.ok_or_else(|| missing("shape"))?;
     let numbers = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
     let numbers: Option<Vec<usize>> =
-        numbers.map(|part| part.parse().ok().filter(|&n| n > 0)).take(MOST_DIMENSIONS + 1).collect();
+        numbers.map(|part| part.parse().ok().filter(|&n| n > 0)).take(MAX_DIMENSIONS + 1).collect();
     match numbers {
-        Some(shape) if shape.len() <= MOST_DIMENSIONS => Ok((dtype, shape)),
+        Some(shape) if shape.len() <= MAX_DIMENSIONS => Ok((dtype, shape)),
         _ => Err(format!("has the shape ({shape}), with a dimension below 1 or more than 8 of them")),
     }
 }

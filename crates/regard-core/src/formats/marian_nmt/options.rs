@@ -86,7 +86,7 @@ const FIXED: [(&str, &[&str]); 4] = [
 ];
 
 /// An upper bound of model sizes, such that no product of two overflows.
-const LARGEST: usize = 1 << 24;
+const MAX_SIZE: usize = 1 << 24;
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -121,7 +121,7 @@ impl Keys {
             Some(value) => value,
         };
         size(&text, least)
-            .ok_or_else(|| refuse(key, &text.shown(), &format!("{least} to {LARGEST} is expected")))
+            .ok_or_else(|| refuse(key, &text.shown(), &format!("{least} to {MAX_SIZE} is expected")))
     }
 }
 
@@ -130,7 +130,7 @@ fn refuse(key: &str, value: &str, expected: &str) -> String {
 }
 
 fn size(value: &Yaml, least: usize) -> Option<usize> {
-    value.text()?.parse().ok().filter(|size| (least..=LARGEST).contains(size))
+    value.text()?.parse().ok().filter(|size| (least..=MAX_SIZE).contains(size))
 }
 
 /// Whether a value switches its key off.

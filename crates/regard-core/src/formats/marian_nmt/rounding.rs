@@ -80,8 +80,8 @@ impl Feedback {
     pub(super) fn round(&self, weights: &[f32], multiplier: f32, to: &mut Vec<i8>) {
         let mut errors: Vec<f32> = Vec::with_capacity(self.k);
         for (j, &w) in weights.iter().enumerate() {
-            let owed: f32 = errors.iter().zip(&self.rows[j * self.k..]).map(|(e, u)| e * u).sum();
-            let q = nearest(w + owed, multiplier);
+            let correction: f32 = errors.iter().zip(&self.rows[j * self.k..]).map(|(e, u)| e * u).sum();
+            let q = nearest(w + correction, multiplier);
             errors.push(w - f32::from(q) / multiplier);
             to.push(q);
         }

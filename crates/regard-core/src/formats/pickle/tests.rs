@@ -69,7 +69,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn a_pickle_without_end_has_one() {
-    let endless = b"N".repeat(MOST_INSTRUCTIONS + 5);
+    let endless = b"N".repeat(MAX_INSTRUCTIONS + 5);
     assert!(refusal(&endless).ends_with("this is not a table of tensors"));
     // A list that contains itself is harmless: nothing follows references.
     let circle = Pickle::read(b"]q\x00h\x00a.").unwrap();

@@ -94,7 +94,7 @@ fn other_types_are_measured_and_refused() {
 fn lengths_that_lie_are_refused() {
     let good = file(r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#, 8);
     for length in
-        [u64::MAX, i64::MIN as u64, u64::MAX - 7, 1 << 40, LONGEST_HEADER + 1, good.len() as u64 - 7]
+        [u64::MAX, i64::MIN as u64, u64::MAX - 7, 1 << 40, MAX_HEADER_BYTES + 1, good.len() as u64 - 7]
     {
         let mut bytes = good.clone();
         bytes[..8].copy_from_slice(&length.to_le_bytes());

@@ -44,9 +44,9 @@ fn each_simple_head_of_an_encoder_is_recognised() {
     assert_eq!(pattern(|_, j| j == 0), HeadPattern::First);
     assert_eq!(pattern(|_, j| j == N - 1), HeadPattern::End);
     assert_eq!(pattern(|_, j| j == 3), HeadPattern::Punctuation);
-    assert_eq!(pattern(|_, j| j == 2), HeadPattern::One);
+    assert_eq!(pattern(|_, j| j == 2), HeadPattern::SingleToken);
     assert_eq!(pattern(|i, j| i.abs_diff(j) <= 2), HeadPattern::Near);
-    assert_eq!(pattern(|_, _| true), HeadPattern::Even);
+    assert_eq!(pattern(|_, _| true), HeadPattern::Uniform);
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn the_decoders_first_row_does_not_decide() {
         let weights = weights(6, 6, picks, 0.9, true);
         describe_head(AttentionKind::Decoder, &weights, &said, &read).unwrap().pattern
     };
-    assert_eq!(decoder(|i, j| j == i), HeadPattern::Read);
+    assert_eq!(decoder(|i, j| j == i), HeadPattern::JustRead);
     assert_eq!(decoder(|i, j| j + 1 == i), HeadPattern::Previous);
     assert_eq!(decoder(|_, j| j == 0), HeadPattern::First);
-    assert_eq!(decoder(|_, _| true), HeadPattern::Even);
+    assert_eq!(decoder(|_, _| true), HeadPattern::Uniform);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn cross_attention_along_the_diagonal_also_between_unequal_lengths() {
     assert_eq!(cross(&|i, j| j == at(i)), HeadPattern::Aligned);
     assert_eq!(cross(&|i, j| j + 2 == at(i)), HeadPattern::Aligned);
     assert_eq!(cross(&|_, j| j == N - 1), HeadPattern::End);
-    assert_eq!(cross(&|_, _| true), HeadPattern::Even);
+    assert_eq!(cross(&|_, _| true), HeadPattern::Uniform);
 }
 
 #[test]

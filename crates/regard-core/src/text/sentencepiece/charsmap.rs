@@ -20,7 +20,7 @@ pub(super) struct CharsMap {
 const LEAF: u32 = 1 << 31;
 /// The maximum length of a replacement in bytes: a much longer one than in real models would only
 /// fill memory.
-const LONGEST: usize = 4096;
+const MAX_REPLACEMENT: usize = 4096;
 
 impl CharsMap {
     /// Reads the bytes of a non-empty `precompiled_charsmap`.
@@ -41,10 +41,10 @@ impl CharsMap {
         let replacements = str::from_utf8(replacements)
             .map_err(|_| "precompiled_charsmap has replacements that are not UTF-8")?
             .to_owned();
-        if let Some(long) = replacements.split('\0').find(|text| text.len() > LONGEST) {
+        if let Some(long) = replacements.split('\0').find(|text| text.len() > MAX_REPLACEMENT) {
             let length = long.len();
             return Err(format!(
-                "precompiled_charsmap has a replacement of {length} bytes; {LONGEST} are allowed"
+                "precompiled_charsmap has a replacement of {length} bytes; {MAX_REPLACEMENT} are allowed"
             ));
         }
         let ended = replacements.ends_with('\0');

@@ -21,7 +21,7 @@ const SEARCHED: usize = 16 * BLOCK;
 /// The value of free units: a byte that does not occur in UTF-8.
 const FREE: u32 = 0xff;
 /// Offsets are below this; larger arrays would need the other form of a unit.
-const MOST_UNITS: usize = 1 << 21;
+const MAX_UNITS: usize = 1 << 21;
 
 /// A trie of bytes before its layout.
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl Layout {
         for place in self.first_free.max(self.units.len().saturating_sub(SEARCHED)).. {
             let base = place ^ first;
             self.reserve(place.max(base));
-            if self.units.len() > MOST_UNITS {
+            if self.units.len() > MAX_UNITS {
                 break;
             }
             if !self.is_base[base] && labels().all(|label| !self.used[base ^ label]) {

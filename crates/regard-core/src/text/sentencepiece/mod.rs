@@ -36,7 +36,7 @@ pub(super) use write::{NewModel, NewPiece};
 /// The representation of a space within pieces.
 const SPACE: &str = "▁";
 /// The maximum size of a model, so that ids and offsets fit 32 bits.
-const LONGEST_FILE: usize = 1 << 30;
+const MAX_FILE_BYTES: usize = 1 << 30;
 
 /// A SentencePiece model.
 #[derive(Debug)]
@@ -109,8 +109,8 @@ impl SentencePiece {
     }
 
     fn build(file: &[u8]) -> std::result::Result<Self, Problem> {
-        if file.len() > LONGEST_FILE {
-            return Err(format!("longer than {LONGEST_FILE} bytes: not a SentencePiece model"));
+        if file.len() > MAX_FILE_BYTES {
+            return Err(format!("longer than {MAX_FILE_BYTES} bytes: not a SentencePiece model"));
         }
         let file = ModelFile::read(file)?;
         let denormaliser = !file.denormaliser.charsmap.is_empty();

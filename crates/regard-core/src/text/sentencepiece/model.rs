@@ -91,7 +91,7 @@ pub(super) struct ModelFile<'a> {
 }
 
 /// The limit of the length of a piece, as in the library.
-const LONGEST_PIECE: usize = 8000;
+const PIECE_BYTES_LIMIT: usize = 8000;
 
 impl<'a> ModelFile<'a> {
     /// Reads and validates a file. If a message occurs twice, the second is merged into the first,
@@ -237,9 +237,9 @@ fn read_piece(message: &[u8]) -> Result<Piece<'_>, Problem> {
     if piece.text.is_empty() || piece.text.contains('\0') {
         return Err("its text is empty or has a zero byte".into());
     }
-    if piece.text.len() >= LONGEST_PIECE {
+    if piece.text.len() >= PIECE_BYTES_LIMIT {
         return Err(format!(
-            "its text has {} bytes; fewer than {LONGEST_PIECE} are allowed",
+            "its text has {} bytes; fewer than {PIECE_BYTES_LIMIT} are allowed",
             piece.text.len()
         ));
     }
