@@ -10,7 +10,7 @@ use regard_kernels::{Mat, SystemMemory};
 const LINE: usize = 16;
 
 /// The minimum size of a block that is added while a pass is recorded.
-const LEAST_BLOCK: usize = 1 << 16;
+const MIN_BLOCK: usize = 1 << 16;
 
 /// Where a `[rows, cols]` value is stored.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ impl Arena {
             let more = if self.blocks.is_empty() { self.largest } else { self.capacity() / 4 };
             self.full += self.taken;
             self.taken = 0;
-            self.blocks.push(SystemMemory::zeros(needed.max(more).max(LEAST_BLOCK)));
+            self.blocks.push(SystemMemory::zeros(needed.max(more).max(MIN_BLOCK)));
         }
         let (first, block, start) = (self.places.len(), self.blocks.len() - 1, self.taken);
         for (&(rows, cols), length) in shapes.iter().zip(lengths) {
@@ -159,7 +159,7 @@ impl GradientPool {
     }
 
     /// Returns a buffer to the pool.
-    pub(super) fn give(&mut self, buffer: Vec<f32>) {
+    pub(super) fn put(&mut self, buffer: Vec<f32>) {
         self.free.push(buffer);
     }
 
@@ -223,7 +223,7 @@ mod tests {
         for n in [1000, 1020, 1001, 600, 1024, 40] {
             let buffers = [pool.take(n), pool.take(n / 2)];
             assert_eq!(buffers.each_ref().map(Vec::len), [n, n / 2]);
-            buffers.into_iter().for_each(|buffer| pool.give(buffer));
+            buffers.into_iter().for_each(|buffer| pool.put(buffer));
         }
         assert_eq!(pool.free.len(), 2);
         assert!(pool.capacity() <= 1024 + 512, "{}", pool.capacity());

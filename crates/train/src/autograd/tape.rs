@@ -312,7 +312,7 @@ impl Tape {
             };
             let (y, saved) = (values.get(node.output.0), values.get(node.saved));
             node.op.backward(&mut cx, y, saved, &mut dy);
-            self.pool.give(dy);
+            self.pool.put(dy);
         }
         passed(0, gradients);
     }
@@ -327,7 +327,7 @@ impl Tape {
     pub fn clear_grads(&mut self) {
         for grad in &mut self.grads {
             if let Some(grad) = grad.take() {
-                self.pool.give(grad);
+                self.pool.put(grad);
             }
         }
     }

@@ -41,8 +41,8 @@ impl std::fmt::Debug for CheckSettings<'_> {
     }
 }
 
-/// The number of sides whose language is checked before sampling begins.
-const JUDGED: u64 = 4_000;
+/// The number of pairs whose languages are checked before sampling begins.
+const FULL_CHECK_PAIRS: u64 = 4_000;
 
 /// Checks the pairs of a corpus, and whether it contains pairs of `valid`.
 pub fn check(inputs: &Inputs, valid: Option<&Inputs>, settings: CheckSettings<'_>) -> Result<CheckReport> {
@@ -64,7 +64,7 @@ pub fn check(inputs: &Inputs, valid: Option<&Inputs>, settings: CheckSettings<'_
             checker.report.whole = false;
             break;
         }
-        checker.look_at(&pair?);
+        checker.check_pair(&pair?);
     }
     Ok(checker.finish())
 }
@@ -87,10 +87,10 @@ struct Checker<'a> {
     validation: HashMap<u64, bool>,
     alignment: Alignment,
     /// Source and target.
-    judged: [LanguageCount; 2],
+    language_counts: [LanguageCount; 2],
     /// Pairs whose sides seem to be in each other's language.
     swapped: u64,
-    looked_at: u64,
+    languages_checked: u64,
 }
 
 impl<'a> Checker<'a> {
@@ -102,9 +102,9 @@ impl<'a> Checker<'a> {
             seen: PairHashes::default(),
             validation,
             alignment: Alignment::default(),
-            judged: Default::default(),
+            language_counts: Default::default(),
             swapped: 0,
-            looked_at: 0,
+            languages_checked: 0,
         }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
         self.report.add(problem, || Example::new(inputs.place(pair, of_target), text));
     }
 
-    fn look_at(&mut self, pair: &Pair) {
+    fn check_pair(&mut self, pair: &Pair) {
         self.report.pairs += 1;
         let (source, target) = match (&pair.source, &pair.target) {
             (Side::Text(source), Side::Text(target)) => (source.trim(), target.trim()),
@@ -142,7 +142,7 @@ impl<'a> Checker<'a> {
         {
             self.add(Problem::Identical, pair, false, source);
         } else {
-            self.look_at_languages(pair, source, target);
+            self.check_languages(pair, source, target);
         }
         let hash = hash(source, target);
         if self.seen.insert(hash) {
@@ -158,22 +158,22 @@ impl<'a> Checker<'a> {
 
     /// Checks every pair at first, and then fewer and fewer: identifying a language takes longer
     /// than everything else.
-    fn look_at_languages(&mut self, pair: &Pair, source: &str, target: &str) {
+    fn check_languages(&mut self, pair: &Pair, source: &str, target: &str) {
         let Some(other) = self.settings.other_language else { return };
-        let every = (self.looked_at / JUDGED + 1).next_power_of_two();
+        let every = (self.languages_checked / FULL_CHECK_PAIRS + 1).next_power_of_two();
         if !self.report.pairs.is_multiple_of(every) {
             return;
         }
-        self.looked_at += 1;
+        self.languages_checked += 1;
         let sides = [(source, self.settings.languages.0), (target, self.settings.languages.1)];
         let mut found = [None, None];
         for (i, (text, expected)) in sides.into_iter().enumerate() {
             let Some(expected) = expected else { continue };
             found[i] = other(text, expected);
-            self.judged[i].all += 1;
+            self.language_counts[i].all += 1;
             if let Some(code) = found[i] {
-                self.judged[i].other += 1;
-                *self.judged[i].found.entry(code).or_default() += 1;
+                self.language_counts[i].other += 1;
+                *self.language_counts[i].found.entry(code).or_default() += 1;
                 let problem = if i == 0 { Problem::SourceLanguage } else { Problem::TargetLanguage };
                 self.add(problem, pair, i == 1, text);
             }
@@ -194,18 +194,20 @@ impl<'a> Checker<'a> {
     fn finish(mut self) -> CheckReport {
         self.report.set_count(Problem::Duplicate, self.seen.duplicates());
         // Swapped sides are one problem, not three.
-        if 2 * self.swapped > self.looked_at {
+        if 2 * self.swapped > self.languages_checked {
             self.report.remove(Problem::SourceLanguage);
             self.report.remove(Problem::TargetLanguage);
         } else {
             self.report.remove(Problem::Swapped);
         }
-        for (judged, problem) in self.judged.iter().zip([Problem::SourceLanguage, Problem::TargetLanguage]) {
-            let most = judged.found.iter().max_by_key(|(code, count)| (**count, std::cmp::Reverse(**code)));
-            self.report.set_of(problem, judged.all);
+        for (counts, problem) in
+            self.language_counts.iter().zip([Problem::SourceLanguage, Problem::TargetLanguage])
+        {
+            let most = counts.found.iter().max_by_key(|(code, count)| (**count, std::cmp::Reverse(**code)));
+            self.report.set_of(problem, counts.all);
             self.report.set_found(problem, most.map(|(code, _)| (*code).to_owned()));
         }
-        self.report.set_of(Problem::Swapped, self.looked_at);
+        self.report.set_of(Problem::Swapped, self.languages_checked);
         for shifted in self.alignment.finish() {
             let (problem, first) = shifted.problem();
             let place = self.inputs.place(&first, false);

@@ -13,7 +13,7 @@ use regard_core::Result;
 
 /// The minimum number of documents for the limit to apply: with few documents, it would lose too
 /// much text.
-const FEWEST: usize = 20;
+const MIN_DOCUMENTS: usize = 20;
 
 /// The number of pairs of each document, and the limit.
 pub(super) struct Documents {
@@ -36,7 +36,7 @@ impl Documents {
             }
             last = document;
         }
-        if runs > 2 * counts.len() || counts.len() < FEWEST {
+        if runs > 2 * counts.len() || counts.len() < MIN_DOCUMENTS {
             counts.clear();
         }
         Ok(Documents { counts, most: most as u64 })

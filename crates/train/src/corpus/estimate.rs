@@ -58,11 +58,11 @@ fn count(inputs: &Inputs, looked_at: u64) -> Option<PairCount> {
 }
 
 /// The maximum size of a message in bytes.
-const LONGEST: usize = 1 << 20;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Counts the messages of a catalogue.
 fn messages(path: &Path) -> Option<PairCount> {
-    let pairs = Pairs::open(&Inputs::pairs(path), LONGEST).ok()?;
+    let pairs = Pairs::open(&Inputs::pairs(path), MAX_MESSAGE_BYTES).ok()?;
     let translated = pairs.flatten().filter(|pair| pair.source != Side::Untranslated);
     Some(PairCount { pairs: translated.count() as u64, exact: true })
 }

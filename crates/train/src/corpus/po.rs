@@ -27,11 +27,11 @@ struct Entry {
     plural: Option<Text>,
     translations: Vec<Text>,
     /// The field that a line with only a string continues.
-    open: Open,
+    current_field: CurrentField,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Open {
+enum CurrentField {
     #[default]
     Nothing,
     /// A context or a domain.
@@ -43,7 +43,7 @@ enum Open {
 
 #[derive(Default)]
 struct Text {
-    says: String,
+    value: String,
     /// Set if a line of it is too long or not UTF-8.
     unusable: Option<Unusable>,
 }
@@ -63,7 +63,7 @@ impl PoReader {
     fn end_entry(&mut self) {
         let Entry { line, fuzzy, id, plural, translations, .. } = std::mem::take(&mut self.entry);
         // The entry with an empty message is the header of the file.
-        let Some(id) = id.filter(|id| !id.says.is_empty() || id.unusable.is_some()) else { return };
+        let Some(id) = id.filter(|id| !id.value.is_empty() || id.unusable.is_some()) else { return };
         let mut forms = translations.into_iter();
         let (first, last) = (forms.next().unwrap_or_default(), forms.next_back());
         let pairs = match (plural, last) {
@@ -73,7 +73,7 @@ impl PoReader {
             (None, _) => vec![(id, first)],
         };
         for (source, target) in pairs {
-            let translated = !fuzzy && (target.unusable.is_some() || !target.says.trim().is_empty());
+            let translated = !fuzzy && (target.unusable.is_some() || !target.value.trim().is_empty());
             let (source, target) = match translated {
                 true => (source.side(self.max_bytes), target.side(self.max_bytes)),
                 false => (Side::Untranslated, Side::Untranslated),
@@ -101,7 +101,7 @@ impl PoReader {
             if !self.entry.translations.is_empty() {
                 self.end_entry();
             }
-            self.entry.open = Open::Nothing;
+            self.entry.current_field = CurrentField::Nothing;
             if let Some(flags) = content.strip_prefix("#,") {
                 self.entry.fuzzy |= flags.split(',').any(|flag| flag.trim() == "fuzzy");
             }
@@ -128,30 +128,32 @@ impl PoReader {
         let entry = &mut self.entry;
         match keyword {
             "" => {}
-            "msgctxt" | "domain" => entry.open = Open::Other,
+            "msgctxt" | "domain" => entry.current_field = CurrentField::Other,
             "msgid" if entry.id.is_some() => return Err(self.broken("a second msgid before msgstr".into())),
             "msgid" => {
                 entry.line = line;
-                (entry.id, entry.open) = (Some(Text::default()), Open::Id);
+                (entry.id, entry.current_field) = (Some(Text::default()), CurrentField::Id);
             }
             _ if entry.id.is_none() => {
                 return Err(self.broken(format!("{keyword} without msgid before it")));
             }
-            "msgid_plural" => (entry.plural, entry.open) = (Some(Text::default()), Open::Plural),
+            "msgid_plural" => {
+                (entry.plural, entry.current_field) = (Some(Text::default()), CurrentField::Plural)
+            }
             "msgstr" if entry.translations.is_empty() => {
                 entry.translations.push(Text::default());
-                entry.open = Open::Translation;
+                entry.current_field = CurrentField::Translation;
             }
             _ if index.and_then(|index| index.parse().ok()) == Some(entry.translations.len()) => {
                 entry.translations.push(Text::default());
-                entry.open = Open::Translation;
+                entry.current_field = CurrentField::Translation;
             }
             _ => return Err(self.broken(format!("{keyword} cannot stand here"))),
         }
-        let (most, kept) = (self.max_bytes, self.entry.open != Open::Other);
+        let (most, kept) = (self.max_bytes, self.entry.current_field != CurrentField::Other);
         match self.entry.text() {
-            Some(text) if text.says.len() + string.len() > most => text.unusable = Some(Unusable::TooLong),
-            Some(text) => text.says.push_str(string),
+            Some(text) if text.value.len() + string.len() > most => text.unusable = Some(Unusable::TooLong),
+            Some(text) => text.value.push_str(string),
             None if !kept => {}
             None => return Err(self.broken("a string without msgid or msgstr before it".into())),
         }
@@ -185,11 +187,11 @@ impl PairReader for PoReader {
 impl Entry {
     /// The string that is being read.
     fn text(&mut self) -> Option<&mut Text> {
-        match self.open {
-            Open::Nothing | Open::Other => None,
-            Open::Id => self.id.as_mut(),
-            Open::Plural => self.plural.as_mut(),
-            Open::Translation => self.translations.last_mut(),
+        match self.current_field {
+            CurrentField::Nothing | CurrentField::Other => None,
+            CurrentField::Id => self.id.as_mut(),
+            CurrentField::Plural => self.plural.as_mut(),
+            CurrentField::Translation => self.translations.last_mut(),
         }
     }
 
@@ -205,7 +207,7 @@ impl Text {
         match self.unusable {
             Some(Unusable::TooLong) => Side::TooLong,
             Some(Unusable::InvalidUtf8) => Side::InvalidUtf8,
-            None => side(one_line(&self.says), max_bytes),
+            None => side(one_line(&self.value), max_bytes),
         }
     }
 }
@@ -214,12 +216,12 @@ impl Text {
 fn unescape(string: &str) -> std::result::Result<String, &'static str> {
     let inner = string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let inner = inner.ok_or("a string has no end on its line")?;
-    let mut says = String::with_capacity(inner.len());
+    let mut value = String::with_capacity(inner.len());
     let mut characters = inner.chars();
     while let Some(c) = characters.next() {
         match c {
             '"' => return Err("something follows the end of a string"),
-            '\\' => says.push(match characters.next().ok_or("a string has no end on its line")? {
+            '\\' => value.push(match characters.next().ok_or("a string has no end on its line")? {
                 'n' => '\n',
                 't' => '\t',
                 'r' => '\r',
@@ -227,8 +229,8 @@ fn unescape(string: &str) -> std::result::Result<String, &'static str> {
                 'a' | 'b' | 'f' | 'v' => ' ',
                 other => other,
             }),
-            c => says.push(c),
+            c => value.push(c),
         }
     }
-    Ok(says)
+    Ok(value)
 }

@@ -72,18 +72,18 @@ fn reader(format: PairFormat, lines: Lines, languages: &Languages, max_bytes: us
 /// For fuzzing.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn read_any_pairs(bytes: &[u8]) {
-    const LONGEST: usize = 200;
+    const MAX_BYTES: usize = 200;
     let languages = Languages { source: Some("en".into()), target: Some("de".into()) };
     for format in [PairFormat::Tsv, PairFormat::Jsonl, PairFormat::Po] {
-        let lines = Lines::of(bytes, format.line_bytes(LONGEST));
-        let mut reader = reader(format, lines, &languages, LONGEST);
+        let lines = Lines::of(bytes, format.line_bytes(MAX_BYTES));
+        let mut reader = reader(format, lines, &languages, MAX_BYTES);
         let mut before = 0;
         while let Ok(Some((source, target, line))) = reader.next() {
             assert!(line >= before && line <= bytes.len(), "{format:?}");
             before = line;
             for side in [source, target] {
                 if let Side::Text(text) = side {
-                    assert!(text.len() <= LONGEST && !text.contains('\n'), "{format:?}");
+                    assert!(text.len() <= MAX_BYTES && !text.contains('\n'), "{format:?}");
                 }
             }
         }

@@ -37,7 +37,7 @@ pub(super) struct Exchange {
     /// The number of elements in a bucket: every rank owns a part of it.
     bucket: usize,
     received: Vec<f32>,
-    narrow: (Vec<u16>, Vec<u16>),
+    bf16_buffers: (Vec<u16>, Vec<u16>),
     /// This rank's weights before the update, if the wire format is `bf16`.
     before: Vec<f32>,
     spent: Duration,
@@ -69,16 +69,16 @@ impl Exchange {
         pieces: usize,
     ) -> Self {
         let bucket = PIECE * pieces.next_multiple_of(communicator.size());
-        let (received, narrow, before, spent) = Default::default();
-        Exchange { communicator, wire, length, bucket, received, narrow, before, spent }
+        let (received, bf16_buffers, before, spent) = Default::default();
+        Exchange { communicator, wire, length, bucket, received, bf16_buffers, before, spent }
     }
 
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn is_single_process(&self) -> bool {
         self.communicator.size() == 1
     }
 
-    /// The time that [`sum`](Self::sum) and [`all_gather_weights`](Self::all_gather_weights) have
-    /// taken since the last call.
+    /// The time that [`reduce_scatter`](Self::reduce_scatter) and
+    /// [`all_gather_weights`](Self::all_gather_weights) have taken since the last call.
     pub(super) fn take_time(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
@@ -124,7 +124,7 @@ impl Exchange {
 
     /// Replaces the gradient in the pieces that this rank owns by its sum over all ranks, and
     /// returns `Σ g²` over all pieces.
-    pub(super) fn sum(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
+    pub(super) fn reduce_scatter(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
         let start = Instant::now();
         let mut squares = Vec::new();
         for bucket in self.buckets() {
@@ -153,7 +153,7 @@ impl Exchange {
 
     /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. `None` if
     /// a replica failed.
-    pub(super) fn sum_arriving(
+    pub(super) fn reduce_scatter_overlapped(
         &mut self,
         isa: Isa,
         gradient_buckets: &[GradientBucket],
@@ -174,9 +174,9 @@ impl Exchange {
         Some(arrived)
     }
 
-    /// Like [`sum`](Self::sum), for sums that have already arrived; `waited` is the time that the
-    /// step had to wait for them.
-    pub(super) fn take_arrived(
+    /// Like [`reduce_scatter`](Self::reduce_scatter), for sums that have already arrived; `waited`
+    /// is the time that the step had to wait for them.
+    pub(super) fn apply_reduced(
         &mut self,
         arrived: OwnedSums,
         waited: Duration,
@@ -205,31 +205,31 @@ impl Exchange {
         sum
     }
 
-    fn is_narrow(&self) -> bool {
+    fn is_bf16(&self) -> bool {
         self.wire == DType::Bf16
     }
 
     /// Fills `received` with the gradients of all ranks for this rank's part of a bucket.
     fn all_to_all(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
         self.received.resize(bucket.own.len() * bucket.counts.len(), 0.0);
-        if !self.is_narrow() {
+        if !self.is_bf16() {
             return self.communicator.all_to_all_f32(gradients, &bucket.counts, &mut self.received);
         }
-        let (out, into) = &mut self.narrow;
+        let (out, into) = &mut self.bf16_buffers;
         out.resize(gradients.len(), 0);
         into.resize(self.received.len(), 0);
         let work = out.chunks_mut(PIECE).zip(gradients.chunks(PIECE));
-        over_threads(threads, work, |(out, x)| narrow(out, x.iter().copied()));
+        over_threads(threads, work, |(out, x)| to_bf16(out, x.iter().copied()));
         self.communicator.all_to_all_u16(out, &bucket.counts, into);
         let work = self.received.chunks_mut(PIECE).zip(into.chunks(PIECE));
-        over_threads(threads, work, |(x, from)| widen(x, from));
+        over_threads(threads, work, |(x, from)| from_bf16(x, from));
     }
 
     /// Saves the weights that [`all_gather_weights`](Self::all_gather_weights) needs to compute
     /// their changes.
     pub(super) fn before_update(&mut self, weights: &[f32]) {
         self.before.clear();
-        if self.is_narrow() && !self.is_alone() {
+        if self.is_bf16() && !self.is_single_process() {
             for bucket in self.buckets() {
                 self.before.extend_from_slice(&weights[bucket.own]);
             }
@@ -239,25 +239,25 @@ impl Exchange {
     /// Distributes the updated weights from their owners to all ranks.
     pub(super) fn all_gather_weights(&mut self, weights: &mut [f32]) {
         let start = Instant::now();
-        match (self.is_alone(), self.is_narrow()) {
+        match (self.is_single_process(), self.is_bf16()) {
             (true, _) => {}
             (false, false) => self.all_gather(weights),
-            (false, true) => self.share_changes(weights),
+            (false, true) => self.all_gather_updates(weights),
         }
         self.spent += start.elapsed();
     }
 
-    fn share_changes(&mut self, weights: &mut [f32]) {
+    fn all_gather_updates(&mut self, weights: &mut [f32]) {
         let mut before = std::mem::take(&mut self.before);
         let mut rest = &before[..];
         for bucket in self.buckets() {
             let (old, after) = rest.split_at(bucket.own.len());
             rest = after;
-            let (mine, all) = &mut self.narrow;
+            let (mine, all) = &mut self.bf16_buffers;
             mine.resize(old.len(), 0);
             all.resize(bucket.range.len(), 0);
             let own = &mut weights[bucket.own];
-            narrow(mine, own.iter().zip(old).map(|(new, old)| new - old));
+            to_bf16(mine, own.iter().zip(old).map(|(new, old)| new - old));
             own.copy_from_slice(old);
             self.communicator.all_gather_u16(mine, &bucket.counts, all);
             weights[bucket.range]
@@ -279,11 +279,11 @@ impl Exchange {
     }
 }
 
-fn narrow(to: &mut [u16], from: impl Iterator<Item = f32>) {
+fn to_bf16(to: &mut [u16], from: impl Iterator<Item = f32>) {
     to.iter_mut().zip(from).for_each(|(to, x)| *to = bf16::from_f32(x));
 }
 
-fn widen(to: &mut [f32], from: &[u16]) {
+fn from_bf16(to: &mut [f32], from: &[u16]) {
     to.iter_mut().zip(from).for_each(|(to, x)| *to = bf16::to_f32(*x));
 }
 

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// transfers at most what the system's buffers hold.
 const NAP: Duration = Duration::from_micros(100);
 /// The maximum number of bytes per broadcast; MPI counts in 32 bits.
-const MOST: usize = 1 << 30;
+const MAX_BROADCAST_BYTES: usize = 1 << 30;
 
 impl MpiWorld {
     /// Initialises MPI; `launched` is the number of processes according to the launcher.
@@ -160,13 +160,13 @@ impl Communicator for MpiWorld {
         let root = world.process_at_rank(0);
         root.broadcast_into(&mut length);
         data.resize(length as usize, 0);
-        data.chunks_mut(MOST).for_each(|part| root.broadcast_into(part));
+        data.chunks_mut(MAX_BROADCAST_BYTES).for_each(|part| root.broadcast_into(part));
     }
 
     fn broadcast_f32(&self, data: &mut [f32]) {
         let world = self.world();
         let root = world.process_at_rank(0);
-        data.chunks_mut(MOST / 4).for_each(|part| root.broadcast_into(part));
+        data.chunks_mut(MAX_BROADCAST_BYTES / 4).for_each(|part| root.broadcast_into(part));
     }
 
     fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {

@@ -51,7 +51,7 @@ pub(crate) struct SharedStep {
 
 impl SharedStep {
     /// For a single process.
-    pub(crate) fn alone(weights: usize, replicas: usize) -> Self {
+    pub(crate) fn single_process(weights: usize, replicas: usize) -> Self {
         SharedStep {
             exchange: Exchange::new(Arc::new(SingleProcess), DType::F32, weights, super::exchange::BUCKET),
             tuner: OverlapTuner::new(Overlap::Off),
@@ -83,7 +83,7 @@ impl SharedStep {
             moments.into_iter().for_each(|moments| exchange.communicator.broadcast_f32(moments));
         }
         SharedStep {
-            tuner: OverlapTuner::new(if exchange.is_alone() { Overlap::Off } else { overlap }),
+            tuner: OverlapTuner::new(if exchange.is_single_process() { Overlap::Off } else { overlap }),
             buckets: gradient_buckets(model, exchange.buckets()),
             last: None,
             first_replica: of_rank[..rank].iter().sum(),
@@ -110,7 +110,7 @@ impl SharedStep {
 
     /// The number of bytes that this process sends in a step.
     pub(crate) fn bytes(&self) -> usize {
-        if self.exchange.is_alone() { 0 } else { self.exchange.bytes() }
+        if self.exchange.is_single_process() { 0 } else { self.exchange.bytes() }
     }
 
     /// The number of buckets that can be sent before the backward pass ends.
@@ -131,7 +131,7 @@ impl SharedStep {
 
     /// Calls `run` with the replicas. If overlapped, each replica gets a queue for its final
     /// gradients, and a thread sums them over all replicas and ranks meanwhile.
-    pub(crate) fn beside<T>(
+    pub(crate) fn run_with_exchange<T>(
         &mut self,
         overlapped: bool,
         replicas: &mut Replicas,
@@ -147,7 +147,7 @@ impl SharedStep {
             .map(|(queue, receiver)| (Some(queue), receiver))
             .unzip();
         std::thread::scope(|scope| {
-            let sums = scope.spawn(move || exchange.sum_arriving(isa, buckets, &receivers));
+            let sums = scope.spawn(move || exchange.reduce_scatter_overlapped(isa, buckets, &receivers));
             let result = run(replicas, queues);
             let done = Instant::now();
             let early = joined(sums).map(|arrived| EarlySums { arrived, waited: done.elapsed() });
@@ -158,7 +158,7 @@ impl SharedStep {
     /// The totals of all processes. They also exchange the duration of the last step, on which the
     /// decision to overlap is based.
     pub(crate) fn sum_totals(&mut self, mine: Totals) -> Totals {
-        if self.exchange.is_alone() {
+        if self.exchange.is_single_process() {
             return Totals { stop: self.stopping, ..mine };
         }
         let stop = f64::from(u8::from(self.stopping));
@@ -185,12 +185,12 @@ impl SharedStep {
     pub(crate) fn sum_gradients(&mut self, replicas: &mut Replicas, early: Option<EarlySums>) -> f64 {
         match early {
             Some(EarlySums { arrived, waited }) => {
-                self.exchange.take_arrived(arrived, waited, replicas.gradient_mut())
+                self.exchange.apply_reduced(arrived, waited, replicas.gradient_mut())
             }
-            None if self.exchange.is_alone() => replicas.sum_and_square(),
+            None if self.exchange.is_single_process() => replicas.sum_and_square(),
             None => {
                 replicas.sum();
-                self.exchange.sum(replicas.isa(), replicas.len(), replicas.gradient_mut())
+                self.exchange.reduce_scatter(replicas.isa(), replicas.len(), replicas.gradient_mut())
             }
         }
     }
@@ -205,7 +205,7 @@ impl SharedStep {
 
     /// Gathers the optimizer's moments, of which each process only updates its own shard.
     pub(crate) fn collect_moments(&mut self, optimizer: &mut Optimizer) {
-        if !self.exchange.is_alone() {
+        if !self.exchange.is_single_process() {
             let (_, _, moments) = optimizer.parts_mut();
             moments.into_iter().for_each(|moments| self.exchange.all_gather(moments));
         }

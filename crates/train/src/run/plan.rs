@@ -84,13 +84,13 @@ impl Plan {
     /// Makes or revises the plan after `step`, if it is time to. Returns whether it did.
     pub(super) fn update(
         plan: &mut Option<Plan>,
-        pace: &mut StepTimings,
+        timings: &mut StepTimings,
         config: &TrainConfig,
         now: f64,
         step: u64,
     ) -> bool {
         let Some(limit) = config.minutes.map(|minutes| 60.0 * minutes) else { return false };
-        let timed = now - pace.since;
+        let timed = now - timings.since;
         let is_time = match plan {
             None => step >= FIRST || timed >= FIRST_SHARE * limit || now >= limit,
             Some(plan) => timed >= REVISE_SHARE * limit || step >= plan.steps || now >= limit,
@@ -98,18 +98,18 @@ impl Plan {
         if !is_time {
             return false;
         }
-        pace.measure(now, step);
-        let fitting = step + Self::steps_left(pace, config, now, limit, step);
+        timings.measure(now, step);
+        let fitting = step + Self::steps_left(timings, config, now, limit, step);
         match plan {
-            None => *plan = Some(Plan::new(config, pace, fitting.max(step + 1), step)),
-            Some(plan) => plan.revise(config, pace, fitting, limit, step),
+            None => *plan = Some(Plan::new(config, timings, fitting.max(step + 1), step)),
+            Some(plan) => plan.revise(config, timings, fitting, limit, step),
         }
         true
     }
 
     /// How many more steps fit into the time, with their validations and those at the end.
-    fn steps_left(pace: &StepTimings, config: &TrainConfig, now: f64, limit: f64, step: u64) -> u64 {
-        let validation = match pace.validation {
+    fn steps_left(timings: &StepTimings, config: &TrainConfig, now: f64, limit: f64, step: u64) -> u64 {
+        let validation = match timings.validation {
             0.0 => ASSUMED_SHARE * limit / (VALIDATIONS + 2) as f64,
             seconds => seconds,
         };
@@ -118,20 +118,20 @@ impl Plan {
         let at_end = if config.checkpoints.average > 0 { 3.0 } else { 1.0 };
         let at_end = if config.checkpoints.init_share > 0.0 { at_end + 1.0 } else { at_end };
         let left = (limit - now - at_end * validation).max(0.0);
-        let per_step = pace.per_step.max(1e-6);
-        let interval = Self::interval(pace, step + (left / per_step) as u64) as f64;
+        let per_step = timings.per_step.max(1e-6);
+        let interval = Self::interval(timings, step + (left / per_step) as u64) as f64;
         (left / (per_step + validation / interval)) as u64
     }
 
     /// The number of steps between validations: ten validations, or fewer where a short run would
     /// do little else.
-    fn interval(pace: &StepTimings, steps: u64) -> u64 {
-        let least = (STEPS_PER_VALIDATION * pace.validation / pace.per_step.max(1e-6)).ceil() as u64;
+    fn interval(timings: &StepTimings, steps: u64) -> u64 {
+        let least = (STEPS_PER_VALIDATION * timings.validation / timings.per_step.max(1e-6)).ceil() as u64;
         (steps / VALIDATIONS).max((steps / 2).min(100)).max(least).max(1)
     }
 
-    fn new(config: &TrainConfig, pace: &StepTimings, steps: u64, step: u64) -> Self {
-        let interval = Self::interval(pace, steps);
+    fn new(config: &TrainConfig, timings: &StepTimings, steps: u64, step: u64) -> Self {
+        let interval = Self::interval(timings, steps);
         Plan {
             steps,
             schedule: schedule(config, steps),
@@ -141,8 +141,8 @@ impl Plan {
         }
     }
 
-    fn revise(&mut self, config: &TrainConfig, pace: &StepTimings, fitting: u64, limit: f64, step: u64) {
-        let longer = fitting.saturating_sub(step) as f64 * pace.per_step;
+    fn revise(&mut self, config: &TrainConfig, timings: &StepTimings, fitting: u64, limit: f64, step: u64) {
+        let longer = fitting.saturating_sub(step) as f64 * timings.per_step;
         // The rate is 0 at the end of a plan; a few more steps would be useless.
         if step >= self.steps && longer < WORTHWHILE_SHARE * limit {
             return;
@@ -153,7 +153,7 @@ impl Plan {
             self.schedule = schedule(config, self.steps);
         }
         let before = self.next_validation.saturating_sub(self.interval);
-        self.interval = Self::interval(pace, self.steps);
+        self.interval = Self::interval(timings, self.steps);
         self.next_validation = (before + self.interval).max(step + 1);
         self.next_save = self.next_save.min(step + self.interval.div_ceil(4)).max(step + 1);
     }
@@ -223,9 +223,9 @@ mod tests {
         validation_time: impl Fn(f64) -> f64,
     ) -> TimeSpent {
         let config = TrainConfig { minutes: Some(minutes), ..TrainConfig::new(Preset::Tiny) };
-        let (mut plan, mut pace) = (None, StepTimings::default());
+        let (mut plan, mut timings) = (None, StepTimings::default());
         let (mut now, mut step, mut validations, mut rates) = (preparation, 0, 0, Vec::new());
-        pace.restart(now, step);
+        timings.restart(now, step);
         while plan.as_ref().is_none_or(|plan: &Plan| step < plan.steps) {
             step += 1;
             assert!(step < 1_000_000);
@@ -233,12 +233,12 @@ mod tests {
                 rates.push(plan.schedule.rate(step, 128, Some(plan.steps)));
             }
             now += step_time(now, step);
-            Plan::update(&mut plan, &mut pace, &config, now, step);
+            Plan::update(&mut plan, &mut timings, &config, now, step);
             let over = plan.as_ref().is_some_and(|plan| step >= plan.steps);
             if plan.as_mut().is_some_and(|plan| plan.due(step).0) || over {
                 let seconds = validation_time(now);
                 now += seconds;
-                pace.validated(seconds);
+                timings.validated(seconds);
                 validations += 1;
             }
         }
@@ -290,8 +290,8 @@ mod tests {
 
     #[test]
     fn a_run_without_a_time_limit_has_no_plan() {
-        let (mut plan, mut pace) = (None, StepTimings::default());
-        assert!(!Plan::update(&mut plan, &mut pace, &TrainConfig::new(Preset::Tiny), 1e9, 1000));
-        assert_eq!((plan, pace), (None, StepTimings::default()));
+        let (mut plan, mut timings) = (None, StepTimings::default());
+        assert!(!Plan::update(&mut plan, &mut timings, &TrainConfig::new(Preset::Tiny), 1e9, 1000));
+        assert_eq!((plan, timings), (None, StepTimings::default()));
     }
 }

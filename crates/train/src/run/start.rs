@@ -202,7 +202,7 @@ impl<'a> Start<'a> {
         let Start { clock, workers, stop, progress, commands, .. } = self;
         let mut run = Run {
             before: state.all_seconds,
-            told_steps: state.plan.as_ref().map_or(0, |plan| plan.steps),
+            reported_steps: state.plan.as_ref().map_or(0, |plan| plan.steps),
             config,
             folder,
             data,
@@ -220,9 +220,9 @@ impl<'a> Start<'a> {
             asked_to_stop: false,
             languages: extras.languages,
             commands,
-            told_trend: Trend::Unknown,
+            reported_trend: Trend::Unknown,
         };
-        let outcome = run.go()?;
+        let outcome = run.run()?;
         run.workers.end();
         Ok(outcome)
     }

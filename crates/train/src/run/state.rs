@@ -48,11 +48,12 @@ pub(super) struct State {
     pub(super) corpus: u64,
     pub(super) plan: Option<Plan>,
     /// The measured durations of a run with a time limit.
-    #[serde(default)]
-    pub(super) pace: StepTimings,
+    #[serde(default, rename = "pace")]
+    pub(super) timings: StepTimings,
     pub(super) best: Option<Best>,
     /// The number of validations since the best.
-    pub(super) waited: u64,
+    #[serde(rename = "waited")]
+    pub(super) validations_since_best: u64,
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) log_length: u64,
     /// The training time so far, and the total time.
@@ -71,7 +72,7 @@ pub(super) struct State {
 }
 
 /// An upper bound of steps, epochs, batches and tokens; larger values are invalid.
-const MOST: u64 = 1 << 53;
+const MAX_COUNT: u64 = 1 << 53;
 
 impl State {
     /// Rejects impossible numbers: the file may be forged, and its numbers are used in
@@ -82,7 +83,7 @@ impl State {
             ("epoch", self.epoch),
             ("position", self.position),
             ("tokens", self.tokens),
-            ("waited", self.waited),
+            ("waited", self.validations_since_best),
             ("pending tokens", self.pending.1),
             ("planned steps", self.plan.as_ref().map_or(0, |plan| plan.steps)),
             ("warm-up", self.plan.as_ref().map_or(0, |plan| plan.schedule.warmup)),
@@ -90,11 +91,11 @@ impl State {
             ("next checkpoint", self.plan.as_ref().map_or(0, |plan| plan.next_save)),
             ("validation interval", self.plan.as_ref().map_or(0, |plan| plan.interval)),
         ];
-        if let Some((name, value)) = counts.iter().find(|(_, value)| *value > MOST) {
+        if let Some((name, value)) = counts.iter().find(|(_, value)| *value > MAX_COUNT) {
             return Err(format!("{name} {value} is more than a run can have"));
         }
         let times =
-            [self.seconds, self.all_seconds, self.pending.2, self.pace.per_step, self.pace.validation];
+            [self.seconds, self.all_seconds, self.pending.2, self.timings.per_step, self.timings.validation];
         if let Some(seconds) = times.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
             return Err(format!("{seconds} seconds is not a duration"));
         }
@@ -321,7 +322,7 @@ mod tests {
         let vectors: [&[f32]; 4] = [&[1.0, -2.0, 0.5]; 4];
         let mut planned = state(12, &[4, 8, 12]);
         let config = TrainConfig { minutes: Some(1.0), ..TrainConfig::new(Preset::Tiny) };
-        Plan::update(&mut planned.plan, &mut planned.pace, &config, 30.0, 12);
+        Plan::update(&mut planned.plan, &mut planned.timings, &config, 30.0, 12);
         planned.best = Some(Best { step: 8, score: 1.5, loss: 2.0, bleu: 1.5, chrf: 9.0 });
         planned.running = Some((3.0, 2.5));
         checkpoint::write(&folder.join("planned.ckpt"), &planned, &vectors).unwrap();

@@ -23,7 +23,7 @@ use regard_core::{Error, Result};
 pub(super) type Clock = Box<dyn Fn() -> f64>;
 
 /// A plan that has changed by more than this share is reported to the user.
-const TOLD_CHANGE: f64 = 0.2;
+const REPORTED_CHANGE: f64 = 0.2;
 /// The number of steps over which the running mean of the loss averages.
 const LOOK_BACK: f64 = 50.0;
 /// A run that starts from another model drops the initial weights if they cost more BLEU or chrF
@@ -54,11 +54,11 @@ pub(super) struct Run<'a> {
     /// Whether another rank was asked to stop.
     pub(super) asked_to_stop: bool,
     /// The number of steps in the last message about the plan.
-    pub(super) told_steps: u64,
+    pub(super) reported_steps: u64,
     pub(super) languages: Languages,
     pub(super) commands: CardCommands,
     /// The trend in the last message.
-    pub(super) told_trend: Trend,
+    pub(super) reported_trend: Trend,
 }
 
 /// Saves everything that the run needs to continue exactly.
@@ -79,7 +79,7 @@ pub(super) fn save_state(
 
 impl Run<'_> {
     /// Runs from the current state to the end, or until it is stopped.
-    pub(super) fn go(&mut self) -> Result<Outcome> {
+    pub(super) fn run(&mut self) -> Result<Outcome> {
         self.state.finished &= self.is_over();
         if self.state.finished {
             self.progress.message("this run is finished; a larger number of steps or epochs continues it");
@@ -87,7 +87,7 @@ impl Run<'_> {
         }
         self.note_long_warmup();
         let (now, step) = (self.elapsed(), self.state.step);
-        self.state.pace.restart(now, step);
+        self.state.timings.restart(now, step);
         while !self.is_over() {
             let epoch = self.state.epoch;
             let plan = plan_epoch(&self.data.lengths, &self.config.batch.plan, self.config.seed, epoch);
@@ -136,7 +136,7 @@ impl Run<'_> {
         let timed = self.config.minutes.is_some();
         self.last_step().is_some_and(|last| self.state.step >= last)
             || (!timed && self.config.epochs.is_some_and(|e| self.state.epoch >= e))
-            || self.config.validation.patience.is_some_and(|p| self.state.waited >= p)
+            || self.config.validation.patience.is_some_and(|p| self.state.validations_since_best >= p)
     }
 
     fn schedule(&self) -> Schedule {
@@ -156,7 +156,7 @@ impl Run<'_> {
         let place = BatchPlace { epoch: self.state.epoch, position: self.state.position };
         let report = self.workers.step(&mut self.trainer, place, &batches, rate as f32)?;
         self.asked_to_stop |= report.stop;
-        self.watch(number, report.loss, report.applied)?;
+        self.check_divergence(number, report.loss, report.applied)?;
         if let Some(ema) = &mut self.ema {
             ema.update(number, self.trainer.weights());
         }
@@ -248,7 +248,7 @@ impl Run<'_> {
     }
 
     /// Stops a diverged run before it saves anything.
-    fn watch(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
+    fn check_divergence(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
         let why = if applied {
             let (mean, least) = self.state.running.unwrap_or((loss, loss));
             let mean = mean + (loss - mean) / LOOK_BACK.min(step as f64);
@@ -284,19 +284,19 @@ impl Run<'_> {
     /// In a run with a time limit, estimates the number of steps.
     fn update_plan(&mut self) -> Result<()> {
         let (step, now) = (self.state.step, self.elapsed());
-        let State { plan, pace, .. } = &mut self.state;
+        let State { plan, timings, .. } = &mut self.state;
         let first = plan.is_none();
-        if !Plan::update(plan, pace, &self.config, now, step) {
+        if !Plan::update(plan, timings, &self.config, now, step) {
             return Ok(());
         }
         let (Some(plan), Some(minutes)) = (&*plan, self.config.minutes) else { return Ok(()) };
-        let change = (plan.steps as f64 / self.told_steps.max(1) as f64 - 1.0).abs();
-        if first || change > TOLD_CHANGE {
-            self.told_steps = plan.steps;
+        let change = (plan.steps as f64 / self.reported_steps.max(1) as f64 - 1.0).abs();
+        if first || change > REPORTED_CHANGE {
+            self.reported_steps = plan.steps;
             self.progress.message(&format!(
                 "{minutes} minutes are about {} steps of {:.0} ms, with a validation every {} steps{}",
                 plan.steps,
-                1e3 * pace.per_step,
+                1e3 * timings.per_step,
                 plan.interval,
                 if first { "; the number is revised as steps are timed" } else { "" }
             ));
@@ -335,9 +335,9 @@ impl Run<'_> {
         let score = best.score;
         if better {
             self.state.best = Some(best);
-            self.state.waited = 0;
+            self.state.validations_since_best = 0;
         } else {
-            self.state.waited += 1;
+            self.state.validations_since_best += 1;
         }
         Ok(score)
     }
@@ -373,7 +373,7 @@ impl Run<'_> {
         };
         self.progress.validated(&record, better);
         self.log.write(&Record::Validation(record))?;
-        self.state.pace.validated((self.clock)() - start);
+        self.state.timings.validated((self.clock)() - start);
         Ok((best, better))
     }
 
@@ -440,10 +440,10 @@ impl Run<'_> {
         let status = RunStatus { summary, running, remaining: self.remaining(), memory: report::resident() };
         let verdict = report::write(&self.folder.logs, &self.config, &status)?;
         let bad = matches!(verdict.trend, Trend::Overfitting | Trend::RateTooHigh | Trend::Stalled);
-        if bad && verdict.trend != self.told_trend {
+        if bad && verdict.trend != self.reported_trend {
             self.progress.message(&format!("{} {}", verdict.text, verdict.advice));
         }
-        self.told_trend = verdict.trend;
+        self.reported_trend = verdict.trend;
         self.card().write(&self.folder.out)
     }
 
@@ -475,7 +475,7 @@ impl Run<'_> {
             Every::Steps(every) => left / every as f64,
             Every::Epochs(_) => 0.0,
         };
-        Some(left * per_step + validations * self.state.pace.validation)
+        Some(left * per_step + validations * self.state.timings.validation)
     }
 
     /// The number of passes over the corpus, with the fraction of the last one.

@@ -206,7 +206,7 @@ impl Trainer {
             gemm: Gemm::f32(isa),
             sample: SampledSoftmax::default(),
             model,
-            shared: SharedStep::alone(n, replicas.len()),
+            shared: SharedStep::single_process(n, replicas.len()),
             replicas,
         })
     }
@@ -329,9 +329,10 @@ impl Trainer {
         let (model, weights) = (&self.model, Weights::with_packed(flat, &self.packed).with_sample(sample));
         let work = Work { model, weights, parts: &parts, settings, key };
         let first = self.shared.first_part();
-        let (results, early) = self.shared.beside(overlapped, &mut self.replicas, |replicas, queues| {
-            replicas.run(queues, |i, replica, queue| replica.run(&work, first + i, queue))
-        });
+        let (results, early) =
+            self.shared.run_with_exchange(overlapped, &mut self.replicas, |replicas, queues| {
+                replicas.run(queues, |i, replica, queue| replica.run(&work, first + i, queue))
+            });
         let mut totals = Totals::default();
         for result in results {
             let Totals { loss, nll, busy, gemm_time, .. } = result?;

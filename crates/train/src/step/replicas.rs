@@ -6,7 +6,7 @@ use crate::threads::{PIECE, joined, over_threads};
 use regard_kernels::{Gemm, Isa, add, sum_of_squares};
 
 /// Every replica has a gradient buffer: with more cores than this, a replica spans several.
-const MOST_REPLICAS: usize = 8;
+const MAX_REPLICAS: usize = 8;
 
 /// The per-replica state of a step.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Replicas {
 impl Replicas {
     /// Replicas of a model with this many weights, on `threads` cores.
     pub(crate) fn new(isa: Isa, threads: usize, weights: usize) -> Self {
-        let replicas = threads.clamp(1, MOST_REPLICAS);
+        let replicas = threads.clamp(1, MAX_REPLICAS);
         // If cores do not divide evenly, the first replicas get the remainder.
         let cores = |i: usize| (threads / replicas + usize::from(i < threads % replicas)).max(1);
         Self::with_cores(isa, (0..replicas).map(cores), weights)

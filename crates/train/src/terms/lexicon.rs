@@ -12,10 +12,10 @@ use regard_core::text::{TokenizerPair, fold, share_stem};
 use std::ops::Range;
 
 /// The maximum number of pairs to learn from: an even sample.
-const MOST: usize = 200_000;
+const MAX_PAIRS: usize = 200_000;
 /// The minimum probability of a translation, in both directions.
-const LEAST: f32 = 0.1;
-const LEAST_BACK: f32 = 0.02;
+const MIN_PROBABILITY: f32 = 0.1;
+const MIN_PROBABILITY_BACKWARD: f32 = 0.02;
 /// The minimum number of occurrences of a word.
 const SEEN: u32 = 2;
 
@@ -66,7 +66,7 @@ impl Aligned {
 impl Lexicon {
     pub(super) fn learn(tokenizers: &TokenizerPair, pairs: Pairs<'_>) -> Result<Self> {
         let (mut source, mut target) = (Words::new(tokenizers.source()), Words::new(tokenizers.target()));
-        let step = pairs.len.div_ceil(MOST).max(1);
+        let step = pairs.len.div_ceil(MAX_PAIRS).max(1);
         let mut sentences = Vec::with_capacity(pairs.len / step + 1);
         for i in (0..pairs.len).step_by(step) {
             let (from, to) = (pairs.read)(i)?;
@@ -75,8 +75,8 @@ impl Lexicon {
         let forward: Vec<(&[u32], &[u32])> = sentences.iter().map(|(s, t)| (&s[..], &t[..])).collect();
         let backward: Vec<(&[u32], &[u32])> = sentences.iter().map(|(s, t)| (&t[..], &s[..])).collect();
         let (forward, backward) = (
-            word_translations(&forward, source.len(), LEAST),
-            word_translations(&backward, target.len(), LEAST_BACK),
+            word_translations(&forward, source.len(), MIN_PROBABILITY),
+            word_translations(&backward, target.len(), MIN_PROBABILITY_BACKWARD),
         );
         let mut sum = 0.0;
         let cumulative_weights = (0..)

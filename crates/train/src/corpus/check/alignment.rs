@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The number of pairs examined together.
 const WINDOW: usize = 400;
 /// The minimum number of pairs for a verdict.
-const LEAST: usize = 60;
+const MIN_PAIRS: usize = 60;
 
 /// Examines the pairs in windows.
 #[derive(Debug, Default)]
@@ -173,7 +173,7 @@ impl Window {
     /// `None` if the sides match or there is too little evidence; else the shift that explains the
     /// mismatch, if one does.
     fn verdict(&self) -> Option<Option<i64>> {
-        if self.lines.len() < LEAST {
+        if self.lines.len() < MIN_PAIRS {
             return None;
         }
         let fit = self.fit(0);

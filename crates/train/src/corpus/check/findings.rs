@@ -62,8 +62,8 @@ pub struct Example {
 
 impl Example {
     pub(super) fn new(place: String, text: &str) -> Self {
-        const LONGEST: usize = 100;
-        let mut cut: String = text.chars().take(LONGEST).collect();
+        const MAX_CHARS: usize = 100;
+        let mut cut: String = text.chars().take(MAX_CHARS).collect();
         if cut.len() < text.len() {
             cut.push('…');
         }
@@ -134,9 +134,9 @@ impl Default for CheckReport {
 /// The number of examples of each finding.
 const EXAMPLES: usize = 3;
 /// With fewer pairs, a model trained from scratch does not learn to translate.
-const TOO_FEW: u64 = 1_000;
+const MIN_PAIRS: u64 = 1_000;
 /// With fewer pairs, it translates badly.
-const FEW: u64 = 20_000;
+const RECOMMENDED_PAIRS: u64 = 20_000;
 
 impl CheckReport {
     /// An empty report, for a corpus with this many validation pairs.
@@ -179,7 +179,7 @@ impl CheckReport {
 
     /// Turns the counts into findings.
     pub(super) fn judge(&mut self, from_scratch: bool) {
-        if from_scratch && self.whole && self.usable < FEW {
+        if from_scratch && self.whole && self.usable < RECOMMENDED_PAIRS {
             let (count, of) = (self.usable, Some(self.pairs));
             self.found.insert(Problem::TooLittle, FindingCount { count, of, ..FindingCount::default() });
         }
@@ -197,7 +197,7 @@ impl CheckReport {
             });
             let share = found.count as f64 / of.max(1) as f64;
             let is_problem = match problem {
-                Problem::TooLittle => found.count < TOO_FEW,
+                Problem::TooLittle => found.count < MIN_PAIRS,
                 _ => share > problem.tolerated(),
             };
             self.findings.push(Finding {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// The maximum number of hashes to keep, about 60 MB.
-const MOST: usize = 4_000_000;
+const MAX_HASHES: usize = 4_000_000;
 
 /// The hashes of pairs. If there are too many, only those of a half, a quarter, … of all pairs are
 /// kept, selected by their last bits, and the number of duplicates is extrapolated.
@@ -18,7 +18,7 @@ pub(super) struct PairHashes {
 
 impl Default for PairHashes {
     fn default() -> Self {
-        PairHashes { hashes: HashSet::new(), most: MOST, bits: 0, duplicates: 0 }
+        PairHashes { hashes: HashSet::new(), most: MAX_HASHES, bits: 0, duplicates: 0 }
     }
 }
 

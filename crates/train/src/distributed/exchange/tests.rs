@@ -131,7 +131,7 @@ fn sums_are_those_of_one_rank_after_the_other() {
         let results = on_ranks(ranks, |communicator| {
             let mut vector = gradient(communicator.rank(), length);
             let mut exchange = Exchange::new(communicator, DType::F32, length, BUCKET);
-            let found = exchange.sum(isa, 2, &mut vector);
+            let found = exchange.reduce_scatter(isa, 2, &mut vector);
             exchange.all_gather(&mut vector);
             (vector, found)
         });
@@ -157,7 +157,7 @@ fn every_piece_has_one_owner() {
 fn sixteen_bits_are_rounded_to_even_and_keep_what_is_not_a_number() {
     let rounded = |x: f32| {
         let mut to = [0];
-        narrow(&mut to, [x].into_iter());
+        to_bf16(&mut to, [x].into_iter());
         bf16::to_f32(to[0])
     };
     assert_eq!(rounded(1.0), 1.0);
