@@ -92,9 +92,9 @@ struct View {
     translation: String,
     source: Vec<String>,
     /// The input of the decoder: the start, then the tokens.
-    read: Vec<String>,
+    decoder_input: Vec<String>,
     /// The output of the decoder: the tokens, then the end.
-    said: Vec<String>,
+    decoder_output: Vec<String>,
     maps: Vec<AttentionMap>,
 }
 
@@ -103,8 +103,8 @@ impl View {
     fn labels(&self, kind: AttentionKind) -> (&[String], &[String]) {
         match kind {
             AttentionKind::Encoder => (&self.source, &self.source),
-            AttentionKind::Decoder => (&self.said, &self.read),
-            AttentionKind::Cross => (&self.said, &self.source),
+            AttentionKind::Decoder => (&self.decoder_output, &self.decoder_input),
+            AttentionKind::Cross => (&self.decoder_output, &self.source),
         }
     }
 }
@@ -160,11 +160,11 @@ impl Arguments {
         let pieces = |tokenizer: &Tokenizer, ids: &[u32]| -> Vec<String> {
             ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
         };
-        let said = pieces(translator.target(), &target);
-        let mut read = vec!["<start>".to_owned()];
-        read.extend_from_slice(&said[..said.len() - 1]);
+        let decoder_output = pieces(translator.target(), &target);
+        let mut decoder_input = vec!["<start>".to_owned()];
+        decoder_input.extend_from_slice(&decoder_output[..decoder_output.len() - 1]);
         let source = pieces(translator.source(), &source);
-        Ok(View { text: text.to_owned(), translation, source, read, said, maps })
+        Ok(View { text: text.to_owned(), translation, source, decoder_input, decoder_output, maps })
     }
 
     fn kind(&self) -> AttentionKind {

@@ -1,6 +1,6 @@
 //! `regard serve`: serves models over HTTP.
 
-mod known;
+mod resources;
 
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{THREADS, decimal, whole, whole_u16, whole_u32};
@@ -275,8 +275,8 @@ impl Arguments {
             keys: self.access.api_keys.as_deref().map(Keys::load).transpose()?,
             tls: self.access.tls()?,
             cors: (self.access.cors != "none").then(|| self.access.cors.clone()),
-            memories: known::memories(&self.memory, models)?,
-            glossaries: known::glossaries(&self.glossary)?,
+            memories: resources::memories(&self.memory, models)?,
+            glossaries: resources::glossaries(&self.glossary)?,
             guard: true,
             unload_after: self.unload_after.map(Duration::from_secs_f64),
             studies: self.studies.clone(),

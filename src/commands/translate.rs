@@ -7,9 +7,9 @@ mod documents;
 mod inputs;
 mod jsonl;
 mod route;
-mod spread;
+mod ranks;
 mod stats;
-mod tally;
+mod summary;
 
 use super::input::Lines;
 use super::numbers::{BEAM, whole};
@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use tally::Tally;
+use summary::Summary;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -197,7 +197,7 @@ impl<'a> JsonCandidate<'a> {
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     super::together("translate", |communicator| match communicator.size() {
         1 => run_alone(&arguments),
-        _ => spread::run(&arguments, &**communicator),
+        _ => ranks::run(&arguments, &**communicator),
     })
 }
 
@@ -234,14 +234,14 @@ fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &m
     if arguments.jsonl {
         return jsonl::run(arguments, route, inputs, (&stop, &idle));
     }
-    let mut tally = Tally::default();
+    let mut summary = Summary::default();
     let signals = (&*stop, &*idle);
     for_each_part(inputs, signals, route.part(), Lines::next_batch_lossy, |path, before, part, output| {
         let texts: Vec<&str> = part.iter().map(|(text, _)| text.as_str()).collect();
         warn_of_language(route, &texts, path, &progress);
         for (i, (line, (_, whole))) in route.translate(&texts)?.iter().zip(part).enumerate() {
             warn(path, before + i + 1, line, *whole, &progress);
-            tally.add(line);
+            summary.add(line);
             output.bytes(render(arguments, line)?.as_bytes())?;
         }
         output.flush()?;
@@ -250,7 +250,7 @@ fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &m
         Ok(())
     })?;
     progress.finish_and_clear();
-    tally.print();
+    summary.print();
     Ok(())
 }
 
@@ -301,7 +301,7 @@ impl Arguments {
         };
         format!(
             "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, jsonl {jsonl}, no_split {no_split}{method}{}",
-            route.known_files()
+            route.resource_fingerprints()
         )
     }
 }

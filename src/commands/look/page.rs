@@ -65,7 +65,7 @@ fn data(sentences: &[ShownSentence<'_>], first: AttentionKind, drawn: Drawing) -
 }
 
 fn sentence(shown: &ShownSentence<'_>) -> String {
-    let View { text, translation, source, read, said, .. } = shown.view;
+    let View { text, translation, source, decoder_input, decoder_output, .. } = shown.view;
     let list =
         |pieces: &[String]| format!("[{}]", pieces.iter().map(|p| string(p)).collect::<Vec<_>>().join(","));
     let maps: Vec<String> = shown.maps.iter().map(|(one, heads)| map(shown.view, one, heads)).collect();
@@ -74,8 +74,8 @@ fn sentence(shown: &ShownSentence<'_>) -> String {
         string(text),
         string(translation),
         list(source),
-        list(read),
-        list(said),
+        list(decoder_input),
+        list(decoder_output),
         maps.join(","),
     )
 }

@@ -8,7 +8,7 @@
 use super::super::input::Lines;
 use super::inputs::Input;
 use super::route::Route;
-use super::tally::Tally;
+use super::summary::Summary;
 use super::{Arguments, CommandResult, Stats, jsonl, render, spinner, stop_on_signals, warn};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -131,7 +131,7 @@ pub(super) fn run(
     let mut bytes = state.map_or(0, |state| state.bytes);
     let progress = spinner(std::io::stderr().is_terminal());
     progress.set_position(lines.count() as u64);
-    let mut tally = Tally::default();
+    let mut summary = Summary::default();
     let mut done = lines.count();
     loop {
         let batch = lines.next_batch_lossy()?;
@@ -152,7 +152,7 @@ pub(super) fn run(
                     let translated = route.translate(&texts)?;
                     for (i, (line, (_, whole))) in translated.iter().zip(part).enumerate() {
                         warn(lines.path(), done + i + 1, line, *whole, &progress);
-                        tally.add(line);
+                        summary.add(line);
                     }
                     translated.iter().map(|line| render(arguments, line)).collect::<Result<_, _>>()?
                 }
@@ -172,7 +172,7 @@ pub(super) fn run(
     }
     progress.finish_and_clear();
     unfinished.finish(to)?;
-    tally.print();
+    summary.print();
     Ok(())
 }
 

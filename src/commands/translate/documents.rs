@@ -3,7 +3,7 @@
 
 use super::inputs::Input;
 use super::route::Route;
-use super::tally::print_report;
+use super::summary::print_report;
 use super::{Arguments, CommandResult, Stats, stop_on_signals};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard_documents::files::{FileDocument, FileError, FileOptions, Format};

@@ -33,7 +33,7 @@ pub(crate) struct Route {
     glossary: Option<Arc<Glossary>>,
     glossary_method: GlossaryMethod,
     /// The fingerprints of the files of glossary and memory.
-    known_files: String,
+    resource_fingerprints: String,
     no_split: bool,
     /// How many more texts to check for another language; 0 after a warning.
     unchecked: AtomicUsize,
@@ -102,13 +102,13 @@ impl Route {
             let options = super::route_options(arguments, &translator, i == last)?;
             models.push(Model { translator, options });
         }
-        let mut known_files = String::new();
+        let mut resource_fingerprints = String::new();
         for file in arguments.glossary.iter().chain(&arguments.memory) {
             let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-            known_files += &format!(", {:016x}", xxh3_64(&bytes));
+            resource_fingerprints += &format!(", {:016x}", xxh3_64(&bytes));
         }
         let (no_split, unchecked) = (arguments.no_split, AtomicUsize::new(CHECKS));
-        Ok(Route { models, memory, glossary, glossary_method, known_files, no_split, unchecked })
+        Ok(Route { models, memory, glossary, glossary_method, resource_fingerprints, no_split, unchecked })
     }
 
     /// Uses these terms instead of the glossary of the flags.
@@ -117,8 +117,8 @@ impl Route {
     }
 
     /// Identifies the glossary and the memory in use.
-    pub(super) fn known_files(&self) -> &str {
-        &self.known_files
+    pub(super) fn resource_fingerprints(&self) -> &str {
+        &self.resource_fingerprints
     }
 
     /// The first model of the route.

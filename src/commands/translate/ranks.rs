@@ -3,7 +3,7 @@
 
 use super::super::input::Lines;
 use super::route::Route;
-use super::tally::Tally;
+use super::summary::Summary;
 use super::{
     Arguments, CommandResult, Output, PART, Stats, inputs, progress, render, stop_on_signals, warn,
     warn_of_language,
@@ -65,7 +65,7 @@ fn run_rank0(
     let inputs = inputs::of(arguments)?;
     let progress = progress(&inputs);
     let mut output = Output::new();
-    let mut tally = Tally::default();
+    let mut summary = Summary::default();
     for input in &inputs {
         let mut lines = input.open()?;
         loop {
@@ -85,7 +85,7 @@ fn run_rank0(
             for (i, (shard, whole)) in translated.into_iter().zip(whole).enumerate() {
                 let (text, line) = shard.into_line();
                 warn(lines.path(), before + i + 1, &line, whole, &progress);
-                tally.add(&line);
+                summary.add(&line);
                 output.bytes(text.as_bytes())?;
             }
             output.flush()?;
@@ -97,7 +97,7 @@ fn run_rank0(
     // An empty batch marks the end.
     communicator.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
     output.flush()?;
-    tally.print();
+    summary.print();
     Ok(stats.print()?)
 }
 

@@ -3,7 +3,7 @@
 use regard_documents::{Match, Report, TranslatedLine};
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct Summary {
     lines: usize,
     /// Whole lines, and lines with a part from the memory.
     segments: usize,
@@ -14,7 +14,7 @@ pub(super) struct Tally {
     missing_terms: usize,
 }
 
-impl Tally {
+impl Summary {
     pub(super) fn add(&mut self, line: &TranslatedLine) {
         self.lines += 1;
         match line.memory {
