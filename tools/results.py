@@ -18,8 +18,9 @@ is a table that this script writes (`TABLES` below), and
     <!-- result: zen3-avx2 quality/multi30k bleu:.2f -->
 
 states which figures the paragraph, table or code block above it quotes: each must occur, in this
-format. Several results are separated by semicolons. Of results with the same name, the last line of
-a file counts; of single runs (`step/…`, `torch-step/…`), the median of those with the same date.
+format; `_` also stands for a space in the name of a field. Several results are separated by
+semicolons. Of results with the same name, the last line of a file counts; of single runs (`step/…`,
+`torch-step/…`), the median of those with the same date.
 
 Needs only Python.
 """
@@ -34,6 +35,9 @@ MACHINES = {
     "xeon-avx512-vnni-bf16": "Xeon, AVX-512",
     "xeon-avx512-vnni": "Xeon (Emerald Rapids), AVX-512",
 }
+# The generation of the processor in each file, which the system's name of the processor lacks.
+GENERATIONS = {"zen4-avx512-vnni-bf16": "Zen 4", "zen4-avx2": "Zen 4", "xeon-avx512-vnni-bf16": "Sapphire Rapids", "xeon-avx512-vnni": "Emerald Rapids"}
+PROCESSOR = re.compile(r"(AMD EPYC|Intel\(R\) Xeon\(R\) Processor|Xeon)( \((.*?)\))?")
 OPEN = re.compile(r"^<!-- table: (.+) -->$")
 CLOSE = "<!-- end of table -->"
 RESULT = re.compile(r"^<!-- result: (.+) -->$")
@@ -74,6 +78,15 @@ def median(lines):
     return lines[-1] | {f: statistics.median(line[f] for line in lines) for f in numbers} | {"rounds": len(lines)}
 
 
+def machine_name(file, machine):
+    """The machine of a line of `file`, with the generation of its processor."""
+    found, generation = PROCESSOR.match(machine), GENERATIONS.get(file)
+    if not found or not generation or generation in machine:
+        return machine
+    details = ", ".join(filter(None, [generation, found[3]]))
+    return f"{found[1]} ({details}){machine[found.end():]}"
+
+
 def load(folder=STORED):
     """{machine: {name: result}}"""
     found = {}
@@ -86,7 +99,7 @@ def load(folder=STORED):
                 if "command" not in line:
                     raise Fault("no `command`")
                 called = name(line)
-                line.setdefault("machine", MACHINES.get(path.stem, path.stem))
+                line["machine"] = machine_name(path.stem, line.get("machine", MACHINES.get(path.stem, path.stem)))
             except (ValueError, KeyError, Fault) as error:
                 raise Fault(f"{path.name}:{number}: {error}") from error
             if called.startswith(("step/", "torch-step/")):
@@ -129,7 +142,7 @@ def sources(results):
         versions = line.get("versions", {})
         parts += [f"{k} {v}" for k, v in versions.items()]
         if "rounds" in line and " rounds" not in parts[0]:
-            parts.append(f"{line['rounds']} rounds")
+            parts.append(f"{line['rounds']} round{'' if line['rounds'] == 1 else 's'}")
         command, _, build = line["command"].partition(" (")
         parts += [line.get("date", ""), build.rstrip(")")]
         text = ", ".join(p for p in parts if p)
@@ -288,6 +301,8 @@ def sentence(stored, spec, paragraph):
             raise Fault(f"{called}: no field is named")
         for field in fields:
             field, _, form = field.partition(":")
+            if field not in result:
+                field = field.replace("_", " ")
             if field not in result:
                 raise Fault(f"{called} has no field {field}")
             value = result[field]

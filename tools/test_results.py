@@ -35,11 +35,24 @@ class Results(unittest.TestCase):
         self.assertEqual(results.rewrite(written, stored(CASE)), (written, [], 1))
         self.assertTrue(results.rewrite(written.replace("1,851", "1,852"), stored(CASE))[1])
 
+    def test_a_footer_has_the_generation_and_counts_rounds(self):
+        said = {("zen4-avx2", "AMD EPYC"): "AMD EPYC (Zen 4)",
+                ("zen4-avx2", "AMD EPYC (Zen 4), 2 threads"): "AMD EPYC (Zen 4), 2 threads",
+                ("xeon-avx512-vnni-bf16", "Intel(R) Xeon(R) Processor, 2 threads"): "Intel(R) Xeon(R) Processor (Sapphire Rapids), 2 threads",
+                ("xeon-avx512-vnni", "Intel(R) Xeon(R) Processor (two cores)"): "Intel(R) Xeon(R) Processor (Emerald Rapids, two cores)",
+                ("xeon-avx512-vnni-bf16", "Xeon, AVX-512"): "Xeon (Sapphire Rapids), AVX-512",
+                ("other", "AMD EPYC"): "AMD EPYC"}
+        for (file, machine), full in said.items():
+            self.assertEqual(results.machine_name(file, machine), full)
+        self.assertEqual(results.sources([CASE | {"rounds": 1}])[1], "<sub>a CPU, 1 round: `tools/bench_translate.py`</sub>")
+
     def test_a_sentence_must_quote_its_results(self):
         text = "It is 1.85 times\nas fast.\n<!-- result: m decode/base-int8-4-32 speed_ratio:.2f -->\n"
         self.assertEqual(results.rewrite(text, stored(CASE))[1], [])
         for wrong in ("1.8", "11.85", "1.851", "1.95"):
             self.assertEqual(len(results.rewrite(text.replace("1.85", wrong), stored(CASE))[1]), 1, wrong)
+        text = "It is 1.85 times as fast.\n<!-- result: m decode/base-int8-4-32 with_loading:.2f -->\n"
+        self.assertEqual(results.rewrite(text, stored(CASE | {"with loading": 1.85}))[1], [])
         text = "```\nfaster: 1.85\n\nmore\n```\n<!-- result: m decode/base-int8-4-32 speed_ratio:.2f -->\n"
         self.assertEqual(results.rewrite(text, stored(CASE))[1], [])
         self.assertEqual(len(results.rewrite(text.replace("1.85", "1.86"), stored(CASE))[1]), 1)
