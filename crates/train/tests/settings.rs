@@ -40,7 +40,7 @@ const NEW: [&str; 21] = [
 ];
 
 /// A section that came later.
-const NEW_SECTION: &str = "\n[terms]\nmax_words = 3\nother_forms = 0.5\nother_words = 0.5\nshare = 0.0\n";
+const NEW_SECTION: &str = "\n[terms]\nmax_words = 3\nother_forms = 0.5\nother_words = 0.2\nshare = 0.0\n";
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/settings-0.1").join(name)

@@ -217,7 +217,7 @@ pub struct TermsConfig {
 
 impl Default for TermsConfig {
     fn default() -> Self {
-        TermsConfig { share: 0.0, max_words: 3, other_forms: 0.5, other_words: 0.5 }
+        TermsConfig { share: 0.0, max_words: 3, other_forms: 0.5, other_words: 0.2 }
     }
 }
 
