@@ -62,6 +62,12 @@ impl Term {
         occurrences(&text.to_lowercase(), &self.target, self.same).len()
     }
 
+    /// The number of occurrences in a text in any form, even of a term that is not inflected: a model
+    /// may write a form of it besides the term.
+    fn count_forms(&self, text: &str) -> usize {
+        occurrences(&text.to_lowercase(), &self.target, false).len()
+    }
+
     /// The constraint for the second search.
     pub(crate) fn phrase(&self) -> Phrase {
         let mut spellings = vec![self.target.clone()];
@@ -193,7 +199,8 @@ pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, constrained: Line
     let (likelihood, free) = (mean(&plain.best().token_scores), mean_free_score(&plain.best(), terms));
     let replaces = |candidate: &Candidate| !has_all_words(&candidate.text, &best);
     let is_acceptable = |candidate: &Candidate| {
-        let repeats = |term: &Term| term.count(&candidate.text) > term.times.max(term.count(&best));
+        let repeats =
+            |term: &Term| term.count_forms(&candidate.text) > term.times.max(term.count_forms(&best));
         let likely = match replaces(candidate) {
             true => mean_free_score(candidate, terms) >= free - MAX_LOGPROB_DROP,
             false => mean(&candidate.token_scores) >= likelihood - MAX_LOGPROB_DROP,
@@ -286,6 +293,10 @@ mod tests {
         // No candidate is better than the first translation.
         assert_eq!(merged(&["O arquivo na pasta", "O ficheiro"], 1), ["O arquivo na pasta"]);
         assert_eq!(merged(&[], 1), ["O arquivo na pasta"]);
+        // A form of an untranslated term besides the term is a repetition.
+        let same = of(&[("Fox", "=")], "The Fox");
+        let merged = |text| merge("The Fox", &same, line(&["A raposa"]), line(&[text]), 1).best().text;
+        assert_eq!((merged("O Foxes Fox"), merged("O Fox")), ("A raposa".to_owned(), "O Fox".to_owned()));
         assert_eq!(report(&terms, "O arquivo na pasta").missing, [("file".into(), "ficheiro".into())]);
     }
 
