@@ -62,7 +62,7 @@ fn grouped(n: usize) -> String {
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let folder = resolve(&arguments.model)?;
-    let model = Model::load(&folder)?;
+    let model = Model::load_without_weights(&folder)?;
     let report = Report {
         description: Model::describe(&folder)?,
         languages: &model.languages,

@@ -417,8 +417,15 @@ fn wrong_configurations_are_refused_by_key() {
         let folder = copy("swish-shared");
         edit(folder.path(), "config.json", |config| config[*key] = value.clone());
         assert_eq!(refusal(folder.path()), *want);
+        // Shapes are checked even if the weights are not read.
+        let without = Model::load_without_weights(folder.path()).unwrap_err().to_string();
+        assert!(without.ends_with(want), "{without}");
     }
     let folder = copy("swish-shared");
+    let without = Model::load_without_weights(folder.path()).unwrap();
+    let model = Model::load(folder.path()).unwrap();
+    assert!(without.weights.is_empty() && !model.weights.is_empty());
+    assert_eq!(without.transformer.config(), model.transformer.config());
     for (ffn, want) in [
         (
             14,

@@ -129,6 +129,16 @@ impl Model {
         Ok(Model { weights, ..model })
     }
 
+    /// Reads a model folder without its weights, but checks that they exist in the right shapes.
+    pub fn load_without_weights(folder: &Path) -> Result<Self> {
+        if let Some(foreign) = open_foreign(folder)? {
+            return foreign.model(foreign.transformer()?);
+        }
+        let (model, file) = Self::open(folder)?;
+        check_places(&model.transformer, &file)?;
+        Ok(model)
+    }
+
     /// Reads a model folder and packs its weights, which are then not in the model; in the number
     /// format they are stored in, unless `dtype` names another. At most one matrix exists twice in
     /// memory.
