@@ -44,8 +44,13 @@ const CACHE_WORDS: usize = 100_000;
 /// Parses a `tokenizer.json`. Passes it as text to the `tokenizers` crate, because deserializing a
 /// [`Value`] would compile all of its readers a second time, into this crate; the position of an
 /// error in that text means nothing to the user.
-pub(super) fn parse(value: &Value) -> std::result::Result<tokenizers::Tokenizer, String> {
-    value.to_string().parse().map_err(|e: tokenizers::Error| {
+///
+/// The value is dropped before the tokenizer is built: with 256,000 words, each takes tens of
+/// megabytes.
+pub(super) fn parse(value: Value) -> std::result::Result<tokenizers::Tokenizer, String> {
+    let text = value.to_string();
+    drop(value);
+    text.parse().map_err(|e: tokenizers::Error| {
         let message = e.to_string();
         message.split_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
     })
@@ -72,7 +77,7 @@ impl JsonTokenizer {
         }
         let own_stages = value["normalizer"] == normaliser() && value["pre_tokenizer"] == word_splitter();
         let mut hidden = keep_special_tokens_out_of_text(&mut value);
-        let mut inner = parse(&value)
+        let mut inner = parse(value)
             .map_err(|e| Error::file(path, format!("not a tokenizer.json that can be used: {e}")))?;
         // A file may request truncation or padding; a sentence is never truncated silently here.
         inner.with_truncation(None).map_err(|e| Error::file(path, e.to_string()))?;

@@ -421,7 +421,7 @@ impl Pieces {
         let whole: Value = tokenizer_json(model, pad);
         // Pass it through the reader once, for the layout that the Python library writes: pieces in
         // the order of their ids.
-        let tokenizer = parse(&whole).map_err(failed)?;
+        let tokenizer = parse(whole).map_err(failed)?;
         serde_json::to_string_pretty(&tokenizer).map_err(failed)
     }
 }
