@@ -248,6 +248,17 @@ def real(stored, machine):
     return table(["", "seconds", "tokens/s", "peak MB", "BLEU", "chrF"], rows) + sources(r for *_, r in found)
 
 
+def families(stored, machine):
+    """Models of other families compared with CTranslate2 on the same folder."""
+    shapes = {"nllb-200-600m": "NLLB-200 600M", "m2m100-418m": "M2M100 418M"}
+    cases = [(4, 32), (1, 32), (4, 1), (1, 1)]
+    found = [(s, b, n, get(stored, machine, f"families/{s}-{b}-{n}")) for s in shapes for b, n in cases]
+    rows = [[shapes[s] if (b, n) == cases[0] else "", f"{b}, {n}", number(r["ctranslate2_target_tokens_per_s"]), number(r["regard_target_tokens_per_s"]), ratio(r["speed_ratio"]),
+             number(r["ctranslate2_peak_rss_mb"]), number(r["regard_peak_rss_mb"]), f"{r['ctranslate2_load_s']:.2f}", f"{r['regard_load_s']:.2f}"] for s, b, n, r in found]
+    columns = ["shape", "beam, batch", "CTranslate2, tokens/s", "Regard, tokens/s", "ratio", "CTranslate2, peak MB", "Regard, peak MB", "CTranslate2, loading s", "Regard, loading s"]
+    return table(columns, rows) + sources(r for *_, r in found)
+
+
 def serving(stored, machine):
     names = {"serve": "batches of up to 32", "serve--max-batch1": "`--max-batch 1`"}
     found = [(names[n], get(stored, machine, f"serving/{n}")) for n in names]
@@ -287,7 +298,7 @@ def scaling(_, accumulate):
     return [line for line in said.splitlines() if line.startswith("|")]
 
 
-TABLES = {"scaling": scaling, "presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "serving": serving,
+TABLES = {"scaling": scaling, "presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "families": families, "serving": serving,
           "two-hosts": two_hosts, "stored": as_stored,
           "overview-zh": lambda stored, *machines: overview(stored, *machines, language="zh")}
 
