@@ -1,4 +1,4 @@
-//! How fast products with packed weights are on one core, at the sizes of a base model:
+//! The speed of matmuls with packed weights on one core, at the sizes of a base model:
 //! `cargo run --release -p regard-kernels --example gemm`.
 
 use regard_kernels::{Isa, Mat, MatMut, PackedB, RowScratch, quantize_rows};

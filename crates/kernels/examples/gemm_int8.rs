@@ -1,4 +1,4 @@
-//! How fast products of a Firefox model are on one core, with the inputs quantized for each, and
+//! The speed of the matmuls of a Firefox model on one core, with the inputs quantized for each, and
 //! how long a shortlist takes to select:
 //! `cargo run --release -p regard-kernels --example gemm_int8`, with `REGARD_ISA` for another
 //! instruction set.

@@ -299,24 +299,24 @@ fn a_packed_operand_gives_the_bits_of_the_matrix() {
                     assert_eq!(got, want, "{form} {m}×{n}×{k} {into:?} {first} {rows} {start} {cols}");
                 }
             }
-            for products in every_products() {
+            for gemm in every_gemm() {
                 let mut packed = PackedB::default();
-                products.pack_b(b.t(), &mut packed);
-                products.pack_b(b, &mut packed);
+                gemm.pack_b(b.t(), &mut packed);
+                gemm.pack_b(b, &mut packed);
                 for (first, rows, start, cols) in parts(k, n) {
                     let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
                     let part = packed.whole().rows_from(first, rows).columns(start, cols);
                     let [mut want, mut got] = [(); 2].map(|()| old[..m * cols].to_vec());
-                    products.matmul(MatMut::new(&mut want, m, cols), a, b, Accumulate::Add, 1);
-                    products.matmul(MatMut::new(&mut got, m, cols), a, part, Accumulate::Add, 2);
-                    assert_eq!(got, want, "{} {form} {m}×{n}×{k}", products.name());
+                    gemm.matmul(MatMut::new(&mut want, m, cols), a, b, Accumulate::Add, 1);
+                    gemm.matmul(MatMut::new(&mut got, m, cols), a, part, Accumulate::Add, 2);
+                    assert_eq!(got, want, "{} {form} {m}×{n}×{k}", gemm.name());
                 }
             }
         });
     }
 }
 
-fn every_products() -> Vec<Gemm> {
+fn every_gemm() -> Vec<Gemm> {
     let isa = Isa::best();
     [Gemm::f32(isa), Gemm::bf16_in_software(isa)].into_iter().chain(Gemm::bf16(isa)).collect()
 }
@@ -327,8 +327,8 @@ fn an_operand_packed_for_other_products_is_refused() {
     let x = Mat::new(&[1.0], 1, 1);
     let mut packed = PackedB::default();
     Gemm::f32(Isa::best()).pack_b(x, &mut packed);
-    let products = Gemm::bf16_in_software(Isa::best());
-    products.matmul(MatMut::new(&mut [0.0], 1, 1), x, packed.whole(), Accumulate::Add, 1);
+    let gemm = Gemm::bf16_in_software(Isa::best());
+    gemm.matmul(MatMut::new(&mut [0.0], 1, 1), x, packed.whole(), Accumulate::Add, 1);
 }
 
 #[test]
