@@ -134,13 +134,12 @@ pub(crate) struct Arguments {
 /// How terms come into translations.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Method {
-    /// With a model of `regard train --terms` as annotate, then constrain where a term is missing;
-    /// with other models constrain
+    /// Constrain; a model of `regard train --terms` also reads the missing terms as with annotate
     Auto,
     /// Search a sentence whose translation lacks a term again for translations that have it
     Constrain,
-    /// The model reads each term with its translation and is not held to it; needs a model of
-    /// `regard train --terms`
+    /// Translate a sentence whose translation lacks a term again, with the term and its translation
+    /// in the source; needs a model of `regard train --terms`
     Annotate,
 }
 

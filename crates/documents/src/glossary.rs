@@ -44,14 +44,15 @@ pub struct Glossary {
 /// How a glossary is applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GlossaryMethod {
-    /// A model that is trained to read terms reads them, and a second search adds those that its
-    /// translation lacks. Other models use the second search only.
+    /// As `Constrain`; a model that is trained to read terms also reads the missing ones in the
+    /// second search.
     #[default]
     Auto,
     /// A sentence whose translation lacks a term is searched again for translations that contain
     /// it.
     Constrain,
-    /// The model, which must be trained to, reads the terms, and there is no second search.
+    /// In the second search, the model, which must be trained to, reads the missing terms; nothing
+    /// forces it to use them.
     Annotate,
 }
 
