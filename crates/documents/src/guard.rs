@@ -123,14 +123,29 @@ fn periodic(text: &str) -> usize {
     let characters: Vec<char> = text.chars().flat_map(char::to_lowercase).chain([' ']).collect();
     let mut longest = 0;
     for period in 1..=LONGEST_PERIOD.min(characters.len() / 3) {
-        let mut run = 0;
-        for (a, b) in characters.iter().zip(&characters[period..]) {
-            run = if a == b { run + 1 } else { 0 };
-            let covered = run + period;
-            let times = covered / period;
-            if run > 0 && ((times >= 3 && covered >= 24) || (times >= 5 && covered >= 10)) {
-                longest = longest.max(covered);
+        // A stretch counts if it has three units and 24 characters, or five units and 10. All of
+        // its characters but the last unit recur one period later: at least `shortest` in a row.
+        let shortest = (2 * period).max(24_usize.saturating_sub(period));
+        let shortest = shortest.min((4 * period).max(10_usize.saturating_sub(period)));
+        let end = characters.len() - period;
+        let repeats = |at: usize| characters[at] == characters[at + period];
+        // Every such stretch contains one of these places.
+        let mut at = shortest - 1;
+        while at < end {
+            let mut next = at + 1;
+            if repeats(at) {
+                let mut start = at;
+                while start > 0 && repeats(start - 1) {
+                    start -= 1;
+                }
+                while next < end && repeats(next) {
+                    next += 1;
+                }
+                if next - start >= shortest {
+                    longest = longest.max(next - start + period);
+                }
             }
+            at = next + shortest - 1;
         }
     }
     longest
@@ -214,6 +229,42 @@ mod tests {
         ] {
             assert_eq!(fault(source, target), Some(Fault::Repetition), "{target}");
         }
+    }
+
+    #[test]
+    fn skipping_finds_what_looking_everywhere_finds() {
+        let everywhere = |text: &str| {
+            let characters: Vec<char> = text.chars().chain([' ']).collect();
+            let mut longest = 0;
+            for period in 1..=LONGEST_PERIOD.min(characters.len() / 3) {
+                let mut run = 0;
+                for (a, b) in characters.iter().zip(&characters[period..]) {
+                    run = if a == b { run + 1 } else { 0 };
+                    let (covered, times) = (run + period, (run + period) / period);
+                    if (times >= 3 && covered >= 24) || (times >= 5 && covered >= 10) {
+                        longest = longest.max(covered);
+                    }
+                }
+            }
+            longest
+        };
+        let (mut seed, mut found) = (1u32, 0);
+        let mut random = |below: u32| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 16) % below
+        };
+        for _ in 0..3000 {
+            let letters = |random: &mut dyn FnMut(u32) -> u32, count: u32, kinds: u32| -> String {
+                (0..count).filter_map(|_| char::from_u32(u32::from(b'a') + random(kinds))).collect()
+            };
+            let (before, unit, times) = (random(30), 1 + random(12), 1 + random(7));
+            let unit = letters(&mut random, unit, 4);
+            let text =
+                letters(&mut random, before, 3) + &unit.repeat(times as usize) + &letters(&mut random, 20, 3);
+            assert_eq!(periodic(&text), everywhere(&text), "{text}");
+            found += usize::from(periodic(&text) > 0);
+        }
+        assert!((500..2500).contains(&found), "{found}");
     }
 
     #[test]
