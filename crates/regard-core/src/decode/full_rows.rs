@@ -3,7 +3,7 @@
 use super::decoder::Decoder;
 use super::hypotheses::{Beam, running};
 use super::logits_processors::{LogitsProcessors, mask};
-use super::normalization::{Normalization, renormalize};
+use super::normalization::Normalization;
 use super::shortlist::BatchShortlist;
 use super::{SearchOptions, Shortlist};
 use crate::model::ModelConfig;
@@ -81,7 +81,7 @@ impl FullRows {
         processors: &LogitsProcessors,
         beams: &[Beam],
     ) -> impl Iterator<Item = &[f32]> {
-        let single = decoder.models() == 1;
+        let (single, isa) = (decoder.models() == 1, decoder.engine(0).isa());
         match single {
             true => self.score_one(decoder, processors),
             false => self.score_ensemble(decoder),
@@ -90,8 +90,8 @@ impl FullRows {
             let log_p = &mut self.log_p[row * self.words..][..self.words];
             if let Some(list) = &self.batch_shortlist {
                 list.mask_others(sentence, log_p);
-                if !self.normalization.on_logits {
-                    renormalize(log_p);
+                if !self.normalization.on_logits && log_p.iter().any(|&p| p > f32::NEG_INFINITY) {
+                    log_probabilities(isa, log_p, self.words);
                 }
             }
             // The probabilities of an ensemble were averaged before any ban.

@@ -39,7 +39,9 @@ pub(super) fn renormalize(row: &mut [f32]) {
     if !top.is_finite() {
         return;
     }
-    let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
+    // Most words are masked if there is a shortlist.
+    let allowed = row.iter().filter(|&&x| x > f32::NEG_INFINITY);
+    let sum: f64 = allowed.map(|x| f64::from(x - top).exp()).sum();
     let shift = top + sum.ln() as f32;
     row.iter_mut().for_each(|x| *x -= shift);
 }

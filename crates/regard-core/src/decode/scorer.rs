@@ -133,7 +133,9 @@ impl Scorer for ShortlistScorer {
             return full.score(decoder, processors, beams, words);
         };
         places.clear();
-        running(beams).for_each(|(sentence, ..)| places.push(list.of(sentence).iter().copied()));
+        running(beams).for_each(|(sentence, ..)| {
+            places.push_with(|places| places.extend_from_slice(list.of(sentence)));
+        });
         log_p.resize(places.items().len(), 0.0);
         let (x, scratch, _) = decoder.decode(0);
         let lists = RowLists { offsets: places.offsets(), rows: places.items() };

@@ -11,6 +11,7 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
+use xxhash_rust::xxh3::Xxh3;
 
 const HEADER: &str = "# regard shortlist";
 
@@ -18,7 +19,7 @@ const HEADER: &str = "# regard shortlist";
 const ROUNDS: usize = 4;
 
 /// For each source word, the allowed target words, and some that are always allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Shortlist {
     source_words: usize,
     target_words: usize,
@@ -27,6 +28,29 @@ pub struct Shortlist {
     lists: RaggedVec<u32>,
     /// Whether source words are themselves allowed, which requires a joint vocabulary.
     with_source: bool,
+}
+
+/// Its sizes and a hash of its words: a list of Firefox's models has millions of them.
+impl std::fmt::Debug for Shortlist {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Shortlist { source_words, target_words, always, lists, with_source } = self;
+        let mut hash = Xxh3::new();
+        for &length in lists.offsets() {
+            hash.update(&(length as u64).to_le_bytes());
+        }
+        for words in [always.as_slice(), lists.items()] {
+            hash.update(&(words.len() as u64).to_le_bytes());
+            words.iter().for_each(|word| hash.update(&word.to_le_bytes()));
+        }
+        f.debug_struct("Shortlist")
+            .field("source_words", source_words)
+            .field("target_words", target_words)
+            .field("always", &always.len())
+            .field("lists", &lists.items().len())
+            .field("with_source", with_source)
+            .field("words", &format_args!("{:016x}", hash.digest()))
+            .finish()
+    }
 }
 
 /// The size of the lists.
@@ -100,15 +124,18 @@ impl Shortlist {
     /// The words allowed for a source sentence, ascending, into `to`.
     pub fn words(&self, source: &[u32], to: &mut Vec<u32>) {
         to.clear();
-        to.extend_from_slice(&self.always);
-        for &s in source {
-            to.extend(self.lists.get(s as usize).unwrap_or_default());
-        }
+        let mut set = WordSet::default();
+        self.for_each_list(source, |words| set.insert(words));
+        set.drain(to);
+    }
+
+    /// Calls `f` with the lists of which the words of a sentence consist.
+    fn for_each_list(&self, source: &[u32], mut f: impl FnMut(&[u32])) {
+        f(&self.always);
+        source.iter().for_each(|&s| f(self.likely(s)));
         if self.with_source {
-            to.extend(source.iter().filter(|&&s| (s as usize) < self.target_words));
+            source.iter().filter(|&&s| (s as usize) < self.target_words).for_each(|&s| f(&[s]));
         }
-        to.sort_unstable();
-        to.dedup();
     }
 
     /// The words that are always allowed, ascending.
@@ -201,22 +228,19 @@ pub(super) struct BatchShortlist {
 impl BatchShortlist {
     /// The shortlist of these source sentences; the words in `always` are allowed in each.
     pub(super) fn new(list: &Shortlist, sources: &[&[u32]], always: &[u32]) -> Self {
+        let (mut of_batch, mut of_sentence) = (WordSet::default(), WordSet::default());
         let sentence = |source: &&[u32]| {
+            list.for_each_list(source, |words| of_sentence.insert(words));
+            of_sentence.insert(always);
             let mut words = Vec::new();
-            list.words(source, &mut words);
-            words.extend_from_slice(always);
-            words.sort_unstable();
-            words.dedup();
+            of_sentence.drain(&mut words);
+            of_batch.insert(&words);
             words
         };
         let mut sentences: Vec<Vec<u32>> = sources.iter().map(sentence).collect();
-        let mut words = sentences.concat();
-        words.sort_unstable();
-        words.dedup();
-        for word in sentences.iter_mut().flatten() {
-            // Always found: `words` contains all of them.
-            *word = words.binary_search(word).unwrap_or_default() as u32;
-        }
+        of_batch.replace_by_ranks(sentences.iter_mut().flatten());
+        let mut words = Vec::new();
+        of_batch.drain(&mut words);
         BatchShortlist { words, sentences }
     }
 
@@ -238,12 +262,54 @@ impl BatchShortlist {
 
     /// Masks all but the words of the sentence in a row over the whole vocabulary.
     pub(super) fn mask_others(&self, sentence: usize, log_p: &mut [f32]) {
-        let mut listed =
-            self.of(sentence).iter().map(|&place| self.words[place as usize] as usize).peekable();
-        for (word, log_p) in log_p.iter_mut().enumerate() {
-            if listed.next_if_eq(&word).is_none() {
-                *log_p = f32::NEG_INFINITY;
+        let (mut start, end) = (0, log_p.len());
+        let listed = self.of(sentence).iter().map(|&place| self.words[place as usize] as usize);
+        for word in listed.take_while(|&word| word < end) {
+            log_p[start..word].fill(f32::NEG_INFINITY);
+            start = word + 1;
+        }
+        log_p[start..].fill(f32::NEG_INFINITY);
+    }
+}
+
+/// A set of words as bits.
+#[derive(Debug, Default)]
+struct WordSet {
+    bits: Vec<u64>,
+}
+
+impl WordSet {
+    fn insert(&mut self, words: &[u32]) {
+        for &word in words {
+            let at = word as usize / 64;
+            if at >= self.bits.len() {
+                self.bits.resize(at + 1, 0);
             }
+            self.bits[at] |= 1 << (word % 64);
+        }
+    }
+
+    /// Moves its words to the end of `to`, ascending.
+    fn drain(&mut self, to: &mut Vec<u32>) {
+        for (at, bits) in self.bits.iter_mut().enumerate() {
+            while *bits != 0 {
+                to.push(at as u32 * 64 + bits.trailing_zeros());
+                *bits &= *bits - 1;
+            }
+        }
+    }
+
+    /// Replaces words of the set by their indices in it.
+    fn replace_by_ranks<'a>(&self, words: impl Iterator<Item = &'a mut u32>) {
+        let mut before = Vec::with_capacity(self.bits.len());
+        let mut count = 0;
+        for bits in &self.bits {
+            before.push(count);
+            count += bits.count_ones();
+        }
+        for word in words {
+            let at = *word as usize / 64;
+            *word = before[at] + (self.bits[at] & ((1 << (*word % 64)) - 1)).count_ones();
         }
     }
 }

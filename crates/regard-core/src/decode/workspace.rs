@@ -58,7 +58,8 @@ impl Workspace {
         let mut value = std::mem::take(&mut self.values[at]);
         (value.rows, value.cols) = (rows, cols);
         if value.data.len() < rows * cols {
-            value.data.resize(rows * cols, 0.0);
+            // The old values need not be kept.
+            value.data = vec![0.0; rows * cols];
         }
         fill(self, &mut value.data[..rows * cols]);
         self.values[at] = value;

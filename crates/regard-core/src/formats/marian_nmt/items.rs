@@ -285,8 +285,7 @@ impl<'a> Item<'a> {
             );
         };
         let (bytes, smallest) = (&self.data[..first * second], i8::MIN.cast_unsigned());
-        if bytes.contains(&smallest) {
-            let at = bytes.iter().position(|&byte| byte == smallest).unwrap_or_default();
+        if let Some(at) = memchr::memchr(smallest, bytes) {
             return Err(self.wrong(format!("holds -128 at {at}; integers from -127 to 127 are expected")));
         }
         Ok((if is_embedding(self.name) { first } else { second }, multiplier))
