@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-use regard_core::{Error, Result, bounded};
+use regard_core::{Error, Result, bounded, replace};
 
 const MAGIC: &[u8; 8] = b"RGDCKP\r\n";
 const VERSION: u64 = 1;
@@ -22,9 +22,8 @@ const FIXED: usize = 48;
 /// Writes `head` and vectors of equal length to `path`.
 pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> Result<()> {
     let head = serde_json::to_vec(head).map_err(|e| Error::file(path, e.to_string()))?;
-    let beside = with_suffix(path, ".part");
-    let written = File::create(&beside).and_then(|file| {
-        let mut out = HashingWriter { to: BufWriter::with_capacity(1 << 20, file), hash: Xxh3::new() };
+    replace(path, |file| {
+        let mut out = HashingWriter { to: file, hash: Xxh3::new() };
         let length = vectors.first().map_or(0, |v| v.len());
         let padding = head.len().next_multiple_of(8) - head.len();
         let whole = FIXED + head.len() + padding + 4 * length * vectors.len() + 8;
@@ -43,13 +42,7 @@ pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> R
             }
         }
         let hash = out.hash.digest();
-        out.to.write_all(&hash.to_le_bytes())?;
-        out.to.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
-    });
-    let done = written.and_then(|()| fs::rename(&beside, path)).and_then(|()| sync_folder(path));
-    done.map_err(|e| {
-        let _ = fs::remove_file(&beside);
-        Error::io(path, e)
+        out.to.write_all(&hash.to_le_bytes())
     })
 }
 
@@ -111,44 +104,21 @@ pub(super) fn seal(bytes: &mut [u8]) {
     bytes[end..].copy_from_slice(&hash.to_le_bytes());
 }
 
-struct HashingWriter {
-    to: BufWriter<File>,
+struct HashingWriter<'a> {
+    to: &'a mut BufWriter<File>,
     hash: Xxh3,
 }
 
-impl HashingWriter {
+impl HashingWriter<'_> {
     fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.hash.update(bytes);
         self.to.write_all(bytes)
     }
 }
 
-/// Makes a rename in the folder of `path` durable.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    match path.parent() {
-        // Other systems cannot open a folder as a file.
-        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Writes a small text file atomically: temporary file, sync, rename.
+/// Writes a small text file atomically.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    let beside = with_suffix(path, ".part");
-    let written = File::create(&beside)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, path))
-        .and_then(|()| sync_folder(path));
-    written.map_err(|e| {
-        let _ = fs::remove_file(&beside);
-        Error::io(path, e)
-    })
+    replace(path, |file| file.write_all(text.as_bytes()))
 }
 
 /// The files `prefix-STEP.ckpt` of a folder, newest first.
@@ -240,7 +210,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = place(folder.path(), "state", 1);
         write(&path, &"old", &[&[1.0]]).unwrap();
-        fs::create_dir(with_suffix(&path, ".part")).unwrap();
+        fs::create_dir(folder.path().join(format!("state-00000001.ckpt.{}.part", std::process::id())))
+            .unwrap();
         let error = write(&path, &"new", &[&[2.0]]).unwrap_err().to_string();
         assert!(error.contains("state-00000001.ckpt: "), "{error}");
         assert_eq!(read::<String>(&path, 1).unwrap(), ("old".into(), vec![vec![1.0]]));

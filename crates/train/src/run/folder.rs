@@ -116,6 +116,7 @@ mod tests {
         fs::write(config_file(out), "").unwrap();
         let stale = [
             "model.safetensors.4711.part",
+            "README.md.4711.part",
             "cache/train.ids.4711.lines.part",
             "checkpoints/state-00000002.ckpt.part",
             "logs/report.html.part",
