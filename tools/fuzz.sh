@@ -4,10 +4,13 @@
 #
 #   tools/fuzz.sh                    every target for 10 seconds
 #   tools/fuzz.sh 600 pickle spm     these two for ten minutes each
+#   KEEP=found tools/fuzz.sh 300     also keeps the inputs that reached new code in found/TARGET, from
+#                                    where a later run goes on; tools/fuzz_coverage.py reads them
 #
 # A target starts from the seeds in fuzz/corpus/TARGET and does not change them. What makes it fail
 # is left in fuzz/artifacts/TARGET.
 set -euo pipefail
+[ -z "${KEEP:-}" ] || { mkdir -p "$KEEP"; keep=$(cd "$KEEP" && pwd); }
 cd "$(dirname "$0")/../fuzz"
 
 seconds=${1:-10}
@@ -25,8 +28,12 @@ names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
   for file in fuzz_targets/*.rs; do names+=("$(basename "$file" .rs)"); done
 fi
-found=$(mktemp -d)
-trap 'rm -rf "$found"' EXIT
+if [ -n "${KEEP:-}" ]; then
+  found=$keep
+else
+  found=$(mktemp -d)
+  trap 'rm -rf "$found"' EXIT
+fi
 # One target, with what it prints in a log of its own.
 fuzz_one() {
   local name=$1 log=$found/$1.log

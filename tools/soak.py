@@ -3,6 +3,7 @@
 
     cargo build --release
     python3 tools/soak.py --model en-de                                100,000 requests from 256 clients
+    python3 tools/soak.py --model en-de --requests 10000000 --seconds 1800    half an hour
     python3 tools/soak.py --model en-de --requests 5000 --quick        a short form for the gate
 
 Mixed: short texts, lists, HTML, long texts, streams and documents, along with clients that
@@ -285,13 +286,15 @@ def main():
     first, last = statistics.median(memory[:quarter]), statistics.median(memory[-quarter:])
     rate = len(short) / seconds
     sent = sum(mixed.counts.values())
+    # Every minute of half an hour.
+    points = 30 if seconds > 600 else 11
     print(json.dumps({
         "run": "mixed", "requests": sent, "clients": arguments.clients, "seconds": round(seconds, 1), "requests_per_s": round(sent / seconds, 1),
         "kinds": mixed.counts, "errors": len(mixed.wrong), "short_p50_ms": percentile(short, 0.5), "short_p99_ms": percentile(short, 0.99),
         "long_p50_ms": percentile(mixed.times.get("long", []), 0.5), "health_p50_ms": percentile(asked, 0.5),
         "health_p99_ms": percentile(asked, 0.99), "health_max_ms": percentile(asked, 1),
         "prober_late_p99_ms": percentile(late, 0.99), "prober_late_max_ms": percentile(late, 1), "memory_first_quarter_mb": round(first, 1), "memory_last_quarter_mb": round(last, 1),
-        "memory_mb": [round(memory[i * (len(memory) - 1) // 11]) for i in range(12)],
+        "memory_mb": [round(memory[i * (len(memory) - 1) // points]) for i in range(points + 1)],
     }), flush=True)  # fmt: skip
     judge(f"errors: {mixed.wrong[:5]}", not mixed.wrong)
     judge("memory", abs(last / first - 1) <= 0.05, timed=True)
