@@ -173,6 +173,77 @@ def kill(runs, options):
     return f"{kills} kills ({early} before the first save), {finished} runs finished, all identical to the bit"
 
 
+def processes_of(command, parent):
+    """The processes below `parent` that run `command`."""
+    below, found = {parent}, []
+    for folder in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda folder: int(folder.name)):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            if int(fields[1]) in below:
+                below.add(int(folder.name))
+                if (folder / "cmdline").read_bytes().startswith(command.encode() + b"\0"):
+                    found.append(int(folder.name))
+    return found
+
+
+def ranks(runs, options):
+    """Kills one rank of a job at a random moment; MPI ends the others."""
+    chosen = random.Random(options.seed)
+    env = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none", "-n", "2"]
+
+    def start(out, *more):
+        return subprocess.Popen(
+            [*mpirun, *runs.command(out, *more)], cwd=runs.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, env=env,
+        )  # fmt: skip
+
+    begin = time.monotonic()
+    whole = start(runs.folder / "ranks")
+    _, stderr = whole.communicate()
+    expect(whole.returncode == 0, f"two ranks, undisturbed (is it a build with the feature mpi?): {stderr}")
+    seconds = time.monotonic() - begin
+    expected = runs.results(runs.folder / "ranks")
+    kills = [0, 0]
+    finished = early = 0
+    while sum(kills) < options.kills:
+        out = runs.folder / "killed-ranks"
+        shutil.rmtree(out, ignore_errors=True)
+        loadable = False
+        while True:
+            when = f"kill {sum(kills)}"
+            child = start(out, "--resume")
+            killed = False
+            try:
+                child.wait(timeout=chosen.uniform(0.0, 0.9) * seconds if sum(kills) < options.kills else None)
+            except subprocess.TimeoutExpired:
+                rank = chosen.randrange(2)
+                # In the order of their start, which is that of the ranks.
+                if len(processes := processes_of(runs.regard, child.pid)) == 2:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(processes[rank], signal.SIGKILL)
+                        killed = True
+            try:
+                _, stderr = child.communicate(timeout=120)
+            except subprocess.TimeoutExpired as late:
+                child.kill()
+                raise Fault(f"{when}: the job goes on without rank {rank}") from late
+            if child.returncode == 0:
+                break
+            expect(killed and "panicked" not in stderr, f"{when}: {stderr}")
+            kills[rank] += 1
+            now = runs.check_loadable(out, when)
+            expect(now or not loadable, f"{when}: there was a model, and now there is none")
+            loadable, early = now, early + (not now)
+        expect(runs.results(out) == expected, f"after {sum(kills)} kills: losses or weights differ")
+        runs.check_leftovers(out, f"after {sum(kills)} kills")
+        finished += 1
+    return (
+        f"{kills[0]} kills of rank 0 and {kills[1]} of rank 1 ({early} before the first save), {finished} jobs finished, "
+        "all identical to the bit"
+    )
+
+
 # ---- power loss
 # -----------------------------------------------------------------------------------
 
@@ -740,6 +811,8 @@ def serve(runs, options):
 
 ALL = {"kill": kill, "power": power, "disk": disk, "readonly": readonly, "descriptors": descriptors, "corpus": corpus,
        "diverge": diverge, "clock": clock, "serve": serve}  # fmt: skip
+# Only if asked for, because it needs a build with the feature mpi.
+ON_REQUEST = {"ranks": ranks}
 
 
 def main():
@@ -754,16 +827,17 @@ def main():
     options = parser.parse_args()
     options.regard = options.regard.resolve()
     names = options.only.split(",")
-    unknown = [name for name in names if name not in ALL]
+    tests = ALL | ON_REQUEST
+    unknown = [name for name in names if name not in tests]
     if unknown:
-        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(ALL)}")
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(tests)}")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(options.regard, pathlib.Path(folder).resolve(), options.steps)
         for name in names:
             begin = time.monotonic()
             try:
-                print(f"{name}: {ALL[name](runs, options)} ({time.monotonic() - begin:.0f} s)", flush=True)
+                print(f"{name}: {tests[name](runs, options)} ({time.monotonic() - begin:.0f} s)", flush=True)
             except Fault as fault:
                 failed += 1
                 print(f"{name}: FAULT: {fault}", flush=True)

@@ -259,6 +259,14 @@ def families(stored, machine):
     return table(columns, rows) + sources(r for *_, r in found)
 
 
+def fuzzing(stored, machine):
+    """Executions of every fuzz target, and the lines of its reader that they reached."""
+    names = sorted(name for name in stored[machine] if name.startswith("fuzzing/"))
+    found = [(name.removeprefix("fuzzing/"), get(stored, machine, name)) for name in names]
+    rows = [[f"`{name}`", number(r["executions"]), number(r["seconds"]), f"{number(r['covered'])} of {number(r['lines'])}", f"{100 * r['share']:.0f} %"] for name, r in found]
+    return table(["target", "executions", "seconds", "lines reached", ""], rows) + sources(r for _, r in found)
+
+
 def serving(stored, machine):
     names = {"serve": "batches of up to 32", "serve--max-batch1": "`--max-batch 1`"}
     found = [(names[n], get(stored, machine, f"serving/{n}")) for n in names]
@@ -298,7 +306,7 @@ def scaling(_, accumulate):
     return [line for line in said.splitlines() if line.startswith("|")]
 
 
-TABLES = {"scaling": scaling, "presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "families": families, "serving": serving,
+TABLES = {"scaling": scaling, "presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "families": families, "fuzzing": fuzzing, "serving": serving,
           "two-hosts": two_hosts, "stored": as_stored,
           "overview-zh": lambda stored, *machines: overview(stored, *machines, language="zh")}
 

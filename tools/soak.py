@@ -269,7 +269,7 @@ def main():
         prober = multiprocessing.Process(target=probe, args=(host, int(port), stop, health))
         prober.start()
         # The first requests touch the weights and allocate memory that later ones reuse.
-        warm = argparse.Namespace(**vars(arguments) | {"requests": max(arguments.clients, arguments.requests // 20)})
+        warm = argparse.Namespace(**vars(arguments) | {"requests": max(arguments.clients, min(5000, arguments.requests // 20))})
         asyncio.run(Mixed(warm, address, server).run())
         mixed = Mixed(arguments, address, server)
         seconds = asyncio.run(mixed.run())
