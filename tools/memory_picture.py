@@ -49,7 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    stored = {entry["id"]: entry for entry in map(json.loads, RESULTS.read_text().splitlines())}
+    stored = {entry.get("id"): entry for entry in map(json.loads, RESULTS.read_text().splitlines())}
     picture = drawn(stored)
     if not arguments.check:
         PICTURE.write_text(picture)
