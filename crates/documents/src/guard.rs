@@ -129,7 +129,7 @@ fn periodic(text: &str) -> usize {
         let shortest = shortest.min((4 * period).max(10_usize.saturating_sub(period)));
         let end = characters.len() - period;
         let repeats = |at: usize| characters[at] == characters[at + period];
-        // Every such stretch contains one of these places.
+        // Every such stretch contains one of the positions that are tried.
         let mut at = shortest - 1;
         while at < end {
             let mut next = at + 1;
