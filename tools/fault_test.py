@@ -8,6 +8,8 @@
 
 kill         kill -9 at random moments of small training runs; the next --resume continues. Every
              finished run has bitwise the same weights and losses as an undisturbed one.
+ranks        kill -9 of one of two ranks of an MPI job; only with --only ranks, because it needs a
+             build with the feature mpi.
 power        Power loss: every write, rename and sync of a run is recorded (with strace), and the
              folder is rebuilt as it would be after each of them, with unsynced data truncated
              or missing. Each state must be a model, or report that it is not one yet; --resume

@@ -55,7 +55,7 @@ def output(*command, **more):
 
 
 def instrumented(binary):
-    """The address of each instrumented place, by its number in libFuzzer's table."""
+    """The address of each instrumented basic block, by its number in libFuzzer's table."""
     sections = output("readelf", "-SW", binary)
     found = re.search(r"__sancov_pcs\s+\S+\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)", sections)
     start, size = (int(part, 16) for part in found.groups())
@@ -71,7 +71,7 @@ def instrumented(binary):
 
 
 def executed(binary, folders):
-    """The numbers of the places that inputs in the folders reach, from the log of a merge."""
+    """The numbers of the basic blocks that inputs in the folders reach, from the log of a merge."""
     with tempfile.TemporaryDirectory() as folder:
         out, log = pathlib.Path(folder, "out"), pathlib.Path(folder, "log")
         out.mkdir()
@@ -83,7 +83,7 @@ def executed(binary, folders):
     return {int(number) for line in lines if line and line[0] == "COV" for number in line[2:]}
 
 
-def places(binary, addresses):
+def locations(binary, addresses):
     """For each address, the (file, line) of its code and of the code that it was inlined into."""
     asked = "\n".join(hex(address) for address in addresses)
     told = output("llvm-symbolizer", "--output-style=LLVM", "--inlines", "--functions=none", f"--obj={binary}", input=asked)
@@ -109,7 +109,7 @@ def main():
         folders = [folder for folder in (arguments.found.resolve() / target, ROOT / "fuzz/corpus" / target) if folder.is_dir()]
         reached = executed(binary, folders)
         lines = collections.defaultdict(lambda: collections.defaultdict(bool))
-        for number, chain in zip(addresses, places(binary, addresses.values())):
+        for number, chain in zip(addresses, locations(binary, addresses.values())):
             for file, line in chain:
                 if (at := file.find("crates/")) >= 0:
                     lines[file[at:]][line] |= number in reached
