@@ -32,11 +32,18 @@ MACHINES = {
     "zen3-avx2": "Zen 3, AVX2",
     "zen4-avx512-vnni-bf16": "Zen 4, AVX-512",
     "zen4-avx2": "Zen 4, AVX2",
+    "zen5-avx512-vnni-bf16": "Zen 5, AVX-512",
     "xeon-avx512-vnni-bf16": "Xeon, AVX-512",
     "xeon-avx512-vnni": "Xeon (Emerald Rapids), AVX-512",
 }
 # The generation of the processor in each file, which the system's name of the processor lacks.
-GENERATIONS = {"zen4-avx512-vnni-bf16": "Zen 4", "zen4-avx2": "Zen 4", "xeon-avx512-vnni-bf16": "Sapphire Rapids", "xeon-avx512-vnni": "Emerald Rapids"}
+GENERATIONS = {
+    "zen4-avx512-vnni-bf16": "Zen 4",
+    "zen4-avx2": "Zen 4",
+    "zen5-avx512-vnni-bf16": "Zen 5",
+    "xeon-avx512-vnni-bf16": "Sapphire Rapids",
+    "xeon-avx512-vnni": "Emerald Rapids",
+}
 PROCESSOR = re.compile(r"(AMD EPYC|Intel\(R\) Xeon\(R\) Processor|Xeon)( \((.*?)\))?")
 OPEN = re.compile(r"^<!-- table: (.+) -->$")
 CLOSE = "<!-- end of table -->"
@@ -188,7 +195,7 @@ def decode(stored, machine):
 
 
 def overview(stored, *machines, language="en"):
-    """The table of the README."""
+    """The table of the README; – is what has not been measured on a machine."""
     words = {
         "en": ["training, tiny / small / base, against PyTorch", "decoding, base int8, beam 4, batch 32, against CTranslate2", "the same, beam 1",
                "the same in f32, beam 4", "one sentence at a time, base int8, beam 4", "Firefox model, one thread, against Bergamot"],
@@ -202,7 +209,8 @@ def overview(stored, *machines, language="en"):
         yield " / ".join(f"{s:.2f}×" for s in speeds)
         for case in cases:
             yield ratio(get(stored, machine, f"decode/{case}")["speed_ratio"]).strip("*")
-        yield ratio(get(stored, machine, "firefox/flores/one-thread")["ratio"]).strip("*")
+        firefox = stored[machine].get("firefox/flores/one-thread")
+        yield ratio(firefox["ratio"]).strip("*") if firefox else "–"
 
     rows = zip(words, *(column(m) for m in machines))
     return table(["", *(MACHINES[m] for m in machines)], [list(row) for row in rows])

@@ -1,5 +1,5 @@
 """python3 -m unittest tools/test_results.py: tests the checks of tools/results.py."""
-import json, pathlib, sys, tempfile, unittest
+import json, pathlib, sys, tempfile, unittest, unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import alternate, results
@@ -34,6 +34,16 @@ class Results(unittest.TestCase):
         self.assertEqual((len(faults), named), (1, 1))
         self.assertEqual(results.rewrite(written, stored(CASE)), (written, [], 1))
         self.assertTrue(results.rewrite(written.replace("1,851", "1,852"), stored(CASE))[1])
+
+    def test_the_overview_marks_only_what_is_not_measured(self):
+        trained = [{"command": "tools/bench_train.py", "preset": p, "torch_tokens_per_s": 1, "speed_ratio": 2.0} for p in ("tiny", "small", "base")]
+        decoded = [CASE | {"case": case} for case in ("base-int8-4-32", "base-int8-1-32", "base-f32-4-32", "base-int8-4-1")]
+        firefox = {"id": "firefox/flores/one-thread", "command": "tools/bench_firefox.py", "ratio": 2.3}
+        with unittest.mock.patch.dict(results.MACHINES, {"m": "M"}):
+            self.assertTrue(results.overview(stored(*trained, *decoded, firefox), "m")[-1].endswith("| 2.30× |"))
+            self.assertTrue(results.overview(stored(*trained, *decoded), "m")[-1].endswith("| – |"))
+            with self.assertRaises(results.Fault):
+                results.overview(stored(*trained), "m")
 
     def test_a_footer_has_the_generation_and_counts_rounds(self):
         said = {("zen4-avx2", "AMD EPYC"): "AMD EPYC (Zen 4)",
