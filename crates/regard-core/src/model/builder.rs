@@ -51,21 +51,25 @@ impl<'a> LayerBuilder<'a> {
         self.linear_like(name, rows, input, rows)
     }
 
+    /// The last linear layer of a sub-layer: its output is added to the residual stream.
+    fn output(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
+        self.linear_from(name, [rows, input], Initial::Glorot { fan_out: rows, residual: true })
+    }
+
     /// A linear layer that is initialised as if it were part of one with `fan_out` rows.
     fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
-        let weight = self.matrix(name, rows, input, fan_out);
+        self.linear_from(name, [rows, input], Initial::Glorot { fan_out, residual: false })
+    }
+
+    fn linear_from(&mut self, name: &str, shape: [usize; 2], initial: Initial) -> LinearLayer {
+        let weight = self.matrix(name, shape, initial);
+        let rows = shape[0];
         let bias = self.config.linear_bias.then(|| self.bias(name, weight, rows));
         LinearLayer { weight, bias, outputs: rows }
     }
 
-    /// A linear layer without a bias.
-    fn linear_without_bias(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
-        LinearLayer { weight: self.matrix(name, rows, input, rows), bias: None, outputs: rows }
-    }
-
-    fn matrix(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> Param {
-        let initial = Initial::Glorot { fan_out };
-        self.add(format!("{name}.weight"), [rows, input], initial, Role::Matrix)
+    fn matrix(&mut self, name: &str, shape: [usize; 2], initial: Initial) -> Param {
+        self.add(format!("{name}.weight"), shape, initial, Role::Matrix)
     }
 
     /// The bias of a matrix with this many rows.
@@ -142,13 +146,13 @@ impl<'a> LayerBuilder<'a> {
             input: self.linear_like(&format!("{name}.input"), directions * 3 * h, d, h),
             forward: self.recurrent_cell(&format!("{name}.forward"), h),
             backward: both.then(|| self.recurrent_cell(&format!("{name}.backward"), h)),
-            out: self.linear(&format!("{name}.out"), d, d),
+            out: self.output(&format!("{name}.out"), d, d),
             norm: self.norm(&format!("{name}_norm")),
         }
     }
 
     fn recurrent_cell(&mut self, name: &str, h: usize) -> RecurrentCell {
-        let weight = self.matrix(name, 3 * h, h, h);
+        let weight = self.matrix(name, [3 * h, h], Initial::Glorot { fan_out: h, residual: false });
         RecurrentCell { weight, bias: self.bias(name, weight, 3 * h) }
     }
 
@@ -165,9 +169,12 @@ impl<'a> LayerBuilder<'a> {
 
     fn ssru(&mut self, name: &str, layer: usize) -> SsruLayer {
         let d = self.config.d_model;
+        // The state, a mean of candidates, is the output.
+        let initial = Initial::Glorot { fan_out: d, residual: true };
+        let candidate = self.matrix(&format!("{name}.candidate"), [d, d], initial);
         SsruLayer {
             layer,
-            candidate: self.linear_without_bias(&format!("{name}.candidate"), d, d),
+            candidate: LinearLayer { weight: candidate, bias: None, outputs: d },
             forget: self.linear(&format!("{name}.forget"), d, d),
             norm: self.norm(&format!("{name}_norm")),
         }
@@ -179,7 +186,7 @@ impl<'a> LayerBuilder<'a> {
             width,
             dilation,
             kernel: self.linear(&format!("{name}.kernel"), d, width * d),
-            out: self.linear(&format!("{name}.out"), d, d),
+            out: self.output(&format!("{name}.out"), d, d),
             norm: self.norm(&format!("{name}_norm")),
         }
     }
@@ -190,7 +197,7 @@ impl<'a> LayerBuilder<'a> {
         SelfAttentionLayer {
             layer,
             qkv: self.linear(&format!("{name}.qkv"), 2 * heads.keys() + heads.values(), d),
-            out: self.linear(&format!("{name}.out"), d, heads.values()),
+            out: self.output(&format!("{name}.out"), d, heads.values()),
             norm: self.norm(&format!("{name}_norm")),
             mask,
             relative: self.relative_positions(name, mask.causal),
@@ -203,7 +210,7 @@ impl<'a> LayerBuilder<'a> {
         match self.config.positions {
             Positions::Relative => {
                 let rows = 2 * reach + 1;
-                let initial = Initial::Glorot { fan_out: rows };
+                let initial = Initial::Glorot { fan_out: rows, residual: false };
                 let name = format!("{name}.relative");
                 let table = self.add(name, [rows, d_k], initial, Role::Positions);
                 Some(RelativePositions::Vectors { table, reach })
@@ -228,7 +235,7 @@ impl<'a> LayerBuilder<'a> {
             Side::Target => "decoder.distances",
         };
         let location = Location { stack: Some(self.side), layer: None };
-        let (initial, shape) = (Initial::Glorot { fan_out: buckets }, [buckets, heads]);
+        let (initial, shape) = (Initial::Glorot { fan_out: buckets, residual: false }, [buckets, heads]);
         let table = self.parameters.add(name, shape, initial, Role::Positions, location);
         self.distances[self.side as usize] = Some(table);
         table
@@ -242,7 +249,7 @@ impl<'a> LayerBuilder<'a> {
             layer,
             q: self.linear_like(&format!("{name}.q"), heads.keys(), d, all),
             kv: self.linear_like(&format!("{name}.kv"), heads.keys() + heads.values(), d, all),
-            out: self.linear(&format!("{name}.out"), d, heads.values()),
+            out: self.output(&format!("{name}.out"), d, heads.values()),
             norm: self.norm(&format!("{name}_norm")),
         }
     }
@@ -253,7 +260,7 @@ impl<'a> LayerBuilder<'a> {
         FeedForwardLayer {
             gate: self.config.gated.then(|| self.linear(&format!("{name}.gate"), d_ff, d)),
             up: self.linear(&format!("{name}.up"), d_ff, d),
-            down: self.linear(&format!("{name}.down"), d, d_ff),
+            down: self.output(&format!("{name}.down"), d, d_ff),
             norm: self.norm(&format!("{name}_norm")),
         }
     }

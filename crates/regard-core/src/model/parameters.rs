@@ -34,6 +34,9 @@ pub enum Initial {
     Glorot {
         /// The number of rows of the matrix that it is part of.
         fan_out: usize,
+        /// Whether it is the last matrix of a sub-layer, whose output is added to the residual
+        /// stream.
+        residual: bool,
     },
     /// Normal with this standard deviation; the last row (padding) is zero if `pad`.
     Normal {
@@ -98,7 +101,7 @@ impl Parameter {
         match self.initial {
             Initial::Zero => {}
             Initial::One => to.fill(1.0),
-            Initial::Glorot { fan_out } => {
+            Initial::Glorot { fan_out, .. } => {
                 let bound = (6.0 / (fan_out + cols) as f32).sqrt();
                 for (i, x) in to.iter_mut().enumerate() {
                     *x = bound * (2.0 * key.uniform(i as u32) - 1.0);
@@ -205,6 +208,20 @@ impl Parameters {
             parameter.fill(Key::new(seed).child(n as u64), &mut weights[parameter.param.range()]);
         }
         weights
+    }
+
+    /// Multiplies the matrices that write to the residual stream by one factor in the encoder and
+    /// another in the decoder.
+    pub fn scale_residual(&self, weights: &mut [f32], encoder: f32, decoder: f32) {
+        for parameter in self {
+            if let Initial::Glorot { residual: true, .. } = parameter.initial {
+                let factor = match parameter.location.stack {
+                    Some(Side::Target) => decoder,
+                    Some(Side::Source) | None => encoder,
+                };
+                weights[parameter.param.range()].iter_mut().for_each(|x| *x *= factor);
+            }
+        }
     }
 }
 

@@ -304,7 +304,13 @@ impl<'a> Start<'a> {
                 let message = format!("the model has {has} weights and its tokenizers need {needs}");
                 return Err(Error::config("data.init", message));
             }
-            Origin::New | Origin::Checkpoint => transformer.parameters().initialise(config.seed),
+            Origin::New | Origin::Checkpoint => {
+                let mut weights = transformer.parameters().initialise(config.seed);
+                if let Some((encoder, decoder)) = config.optimizer.residual_factors(&config.model) {
+                    transformer.parameters().scale_residual(&mut weights, encoder, decoder);
+                }
+                weights
+            }
         };
         self.progress.message(&format!(
             "a model of {:.1} million weights on {threads} core{} ({}, {})",
