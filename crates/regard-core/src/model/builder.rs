@@ -297,4 +297,46 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_last_matrix_of_each_sub_layer_is_scaled_and_nothing_else() {
+        let sizes = || ModelConfig {
+            d_model: 8,
+            heads: 2,
+            source_vocabulary: 9,
+            target_vocabulary: 9,
+            encoder_layers: 2,
+            decoder_layers: 1,
+            ..ModelConfig::default()
+        };
+        let cases = [
+            (sizes(), ["self_attn.out", "ffn.down"], vec!["self_attn.out", "cross_attn.out", "ffn.down"]),
+            (
+                ModelConfig { decoder: DecoderKind::Ssru, encoder: EncoderKind::RECURRENT, ..sizes() },
+                ["recurrent.out", "ffn.down"],
+                vec!["ssru.candidate", "cross_attn.out", "ffn.down"],
+            ),
+        ];
+        for (config, encoder, decoder) in cases {
+            let model = Transformer::new(config).unwrap();
+            let before = model.parameters().initialise(1);
+            let mut after = before.clone();
+            model.parameters().scale_residual(&mut after, 0.5, 0.25);
+            let mut scaled = Vec::new();
+            for parameter in model.parameters() {
+                let (old, new) = (&before[parameter.param.range()], &after[parameter.param.range()]);
+                if old != new {
+                    let factor = if parameter.name.starts_with("encoder") { 0.5 } else { 0.25 };
+                    assert!(old.iter().zip(new).all(|(old, new)| *new == factor * old), "{}", parameter.name);
+                    scaled.push(parameter.name.clone());
+                }
+            }
+            let of = |layer: &str, name: &str| format!("{layer}.{name}.weight");
+            let layers = ["encoder.layers.0", "encoder.layers.1"];
+            let mut all: Vec<String> =
+                layers.iter().flat_map(|layer| encoder.map(|name| of(layer, name))).collect();
+            all.extend(decoder.iter().map(|name| of("decoder.layers.0", name)));
+            assert_eq!(scaled, all);
+        }
+    }
 }
