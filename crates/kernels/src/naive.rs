@@ -176,6 +176,12 @@ pub fn cross_entropy(logits: &[f64], target: usize, epsilon: f64) -> f64 {
     -(1.0 - epsilon) * log_p[target] - epsilon * even
 }
 
+/// `KL(p‖q) + KL(q‖p)` of the distributions with these logits.
+pub fn symmetric_divergence(a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (log_softmax(a), log_softmax(b));
+    a.iter().zip(&b).map(|(a, b)| (a.exp() - b.exp()) * (a - b)).sum()
+}
+
 /// One step of Adam (Kingma and Ba, algorithm 1) for one weight: returns the new weight and
 /// moments.
 pub fn adam(
