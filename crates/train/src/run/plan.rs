@@ -114,9 +114,10 @@ impl Plan {
             seconds => seconds,
         };
         // At the end, the last step and up to two averages are validated, plus the weights without
-        // the initial ones.
+        // the initial ones; then come translations with other length penalties.
         let at_end = if config.checkpoints.average > 0 { 3.0 } else { 1.0 };
         let at_end = if config.checkpoints.init_share > 0.0 { at_end + 1.0 } else { at_end };
+        let at_end = at_end + config.validation.length_penalties.len() as f64;
         let left = (limit - now - at_end * validation).max(0.0);
         let per_step = timings.per_step.max(1e-6);
         let interval = Self::interval(timings, step + (left / per_step) as u64) as f64;
