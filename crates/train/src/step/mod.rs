@@ -2,6 +2,7 @@
 //! gradients are summed in a fixed order and passed to Adam.
 
 mod fit;
+mod micro_batches;
 mod ranks;
 mod replicas;
 
@@ -14,6 +15,7 @@ use crate::distributed::shared_step::{EarlySums, SharedStep, Totals};
 use crate::optimizer::{AdamSettings, Optimizer};
 use crate::taped::{Dropouts, LossSettings, loss};
 use crate::threads::over_threads;
+use micro_batches::{MicroBatch, micro_batches};
 use regard_core::batch::Batch;
 use regard_core::model::Transformer;
 use regard_core::{Error, Result};
@@ -82,14 +84,14 @@ pub struct StepReport {
 struct Work<'a> {
     model: &'a Transformer,
     weights: Weights<'a>,
-    /// For each batch, a part for each replica of all ranks; the last ones may have none.
-    parts: &'a [Vec<Batch>],
+    /// The micro-batches of each replica of all ranks, in order; the last replicas may have none.
+    micro_batches: &'a [Vec<MicroBatch>],
     settings: LossSettings,
     key: Key,
 }
 
 impl Replica {
-    /// Forward and backward for part `number` of each batch. Final gradients go to the queue.
+    /// Forward and backward for the micro-batches of replica `number`. Final gradients go to the queue.
     fn run(&mut self, work: &Work<'_>, number: usize, queue: Option<BucketQueue>) -> Result<Totals> {
         let start = Instant::now();
         Timer::take();
@@ -99,15 +101,15 @@ impl Replica {
         let queue = queue.map(|queue| Arc::new(Mutex::new(queue)));
         self.tape.take_nll();
         let mut total = 0.0;
-        for (n, parts) in work.parts.iter().enumerate() {
-            let Some(part) = parts.get(number) else { continue };
-            // Gradients only become final in the last batch.
-            let leaving = queue.as_ref().filter(|_| n + 1 == work.parts.len());
+        let micro_batches = &work.micro_batches[number];
+        for (n, MicroBatch { pairs, batch }) in micro_batches.iter().enumerate() {
+            // Gradients only become final in the last micro-batch.
+            let leaving = queue.as_ref().filter(|_| n + 1 == micro_batches.len());
             self.tape.set_backward_hook(leaving.map(bucket_hook));
-            let dropouts = Some(Dropouts { key: work.key.child(n as u64) });
+            let dropouts = Some(Dropouts { key: work.key.child(*batch) });
             let gradients = Some(&mut self.gradients[..]);
             total +=
-                loss(&mut self.tape, work.model, work.weights, gradients, part, work.settings, dropouts)?;
+                loss(&mut self.tape, work.model, work.weights, gradients, pairs, work.settings, dropouts)?;
         }
         if let Some(queue) = queue {
             release(&queue, None, &self.gradients);
@@ -310,14 +312,7 @@ impl Trainer {
         let config = self.model.config();
         let StepSettings { label_smoothing: smoothing, r_drop, .. } = self.settings;
         let (twice, settings) = (r_drop.is_some(), LossSettings { smoothing, scale, r_drop });
-        let parts: Vec<Vec<Batch>> = batches
-            .iter()
-            .map(|b| {
-                let ranges = b.split_by_cost(self.shared.parts(), |s, t| config.cost(s, t));
-                let part = |r| if twice { b.part(r).twice() } else { b.part(r) };
-                ranges.into_iter().map(part).collect()
-            })
-            .collect();
+        let micro_batches = micro_batches(batches, self.shared.parts(), twice, |s, t| config.cost(s, t));
         let flat = self.optimizer.weights();
         over_threads(self.replicas.len(), self.packed.repack(flat), Repack::run);
         let sampled = sample_words(&mut self.sample, &self.model, batches, self.settings.softmax_sample, key);
@@ -327,7 +322,7 @@ impl Trainer {
         }
         let sample = sampled.then_some(&self.sample);
         let (model, weights) = (&self.model, Weights::with_packed(flat, &self.packed).with_sample(sample));
-        let work = Work { model, weights, parts: &parts, settings, key };
+        let work = Work { model, weights, micro_batches: &micro_batches, settings, key };
         let first = self.shared.first_part();
         let (results, early) =
             self.shared.run_with_exchange(overlapped, &mut self.replicas, |replicas, queues| {
