@@ -129,8 +129,12 @@ impl Transformer {
     /// generated.
     pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
         let output = [self.config.output_words(), self.config.d_model];
-        let linear = self.parameters.iter().filter(|p| p.role == Role::Matrix);
-        linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
+        self.linear_matrices().chain([(self.output, output)])
+    }
+
+    /// The matrices of the linear layers.
+    pub fn linear_matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
+        self.parameters.iter().filter(|p| p.role == Role::Matrix).map(|p| (p.param, p.shape))
     }
 
     /// The mark after which the backward pass on a tape no longer changes the gradients in this

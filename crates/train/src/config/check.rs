@@ -117,6 +117,7 @@ impl TrainConfig {
             ("optimizer.epsilon", Some(f64::from(self.optimizer.step.adam.epsilon))),
             ("optimizer.clip", self.optimizer.step.adam.clip.map(f64::from)),
             ("optimizer.r_drop", self.optimizer.step.r_drop.map(f64::from)),
+            ("optimizer.muon", self.optimizer.step.muon.map(f64::from)),
         ];
         for (field, value) in positive {
             if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {

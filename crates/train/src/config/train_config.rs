@@ -372,7 +372,7 @@ impl TrainConfig {
             // Six batches of 4,096 tokens are about the paper's 25,000, in a sixth of the memory.
             batch: BatchConfig { plan: BatchSettings::default(), accumulate: if small { 1 } else { 6 } },
             optimizer: OptimizerConfig {
-                step: StepSettings::default(),
+                step: StepSettings { muon: tiny.then_some(0.2), ..StepSettings::default() },
                 wire: DType::F32,
                 overlap: Overlap::Auto,
                 ema: None,
@@ -396,7 +396,7 @@ impl TrainConfig {
                 beam: 4,
                 max_sentences: 2000,
                 samples: 3,
-                length_penalties: vec![0.8, 1.0, 1.2, 1.4, 1.6],
+                length_penalties: vec![0.9, 1.2, 1.5, 1.8, 2.1],
             },
             checkpoints: CheckpointConfig {
                 every: Every::Steps(if tiny { 100 } else { 1000 }),
@@ -427,7 +427,7 @@ impl TrainConfig {
             // Label smoothing would shift the probabilities of all words for reasons unrelated to
             // the new text.
             optimizer: OptimizerConfig {
-                step: StepSettings { label_smoothing: 0.0, ..self.optimizer.step },
+                step: StepSettings { label_smoothing: 0.0, muon: None, ..self.optimizer.step },
                 ..self.optimizer
             },
             schedule: Schedule {
@@ -490,7 +490,8 @@ mod tests {
         for preset in Preset::ALL {
             let config = TrainConfig::new(preset);
             config.check().unwrap();
-            assert_eq!(config.optimizer.step, StepSettings::default());
+            let muon = (preset == Preset::Tiny).then_some(0.2);
+            assert_eq!(config.optimizer.step, StepSettings { muon, ..StepSettings::default() });
         }
         let tiny = TrainConfig::new(Preset::Tiny);
         assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.3, 0.0, Some(5000)));

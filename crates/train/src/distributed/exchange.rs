@@ -106,12 +106,14 @@ impl Exchange {
         owns
     }
 
-    /// The number of bytes that this rank sends in a step.
-    pub(super) fn bytes(&self) -> usize {
+    /// The number of bytes that this rank sends in a step, in which it may also gather the whole
+    /// gradient.
+    pub(super) fn bytes(&self, gather: bool) -> usize {
         let own: usize = self.buckets().map(|b| b.own.len()).sum();
         let gradients = self.length - own;
         let weights = own * (self.communicator.size() - 1);
-        (gradients + weights) * self.wire.bytes()
+        let gathered = if gather { weights * size_of::<f32>() } else { 0 };
+        (gradients + weights) * self.wire.bytes() + gathered
     }
 
     /// Gathers the numbers of all ranks, in rank order. All ranks pass the same count.

@@ -108,9 +108,12 @@ impl SharedStep {
         self.first_replica
     }
 
-    /// The number of bytes that this process sends in a step.
-    pub(crate) fn bytes(&self) -> usize {
-        if self.exchange.is_single_process() { 0 } else { self.exchange.bytes() }
+    /// The number of bytes that this process sends in a step of the optimizer.
+    pub(crate) fn bytes(&self, optimizer: &Optimizer) -> usize {
+        match self.exchange.is_single_process() {
+            true => 0,
+            false => self.exchange.bytes(optimizer.needs_whole_gradient()),
+        }
     }
 
     /// The number of buckets that can be sent before the backward pass ends.
@@ -197,9 +200,13 @@ impl SharedStep {
 
     /// Runs the optimizer on the pieces that this process owns; the other weights come from their
     /// owners.
-    pub(crate) fn update(&mut self, optimizer: &mut Optimizer, gradient: &[f32], norm: f64, rate: f32) {
+    pub(crate) fn update(&mut self, optimizer: &mut Optimizer, gradient: &mut [f32], norm: f64, rate: f32) {
+        if optimizer.needs_whole_gradient() && !self.exchange.is_single_process() {
+            self.exchange.all_gather(gradient);
+        }
         self.exchange.before_update(optimizer.weights());
-        optimizer.step_where(gradient, norm, rate, self.exchange.owns());
+        let owns = self.exchange.owns();
+        optimizer.step_where(gradient, norm, rate, |piece| owns[piece]);
         self.exchange.all_gather_weights(optimizer.parts_mut().1);
     }
 

@@ -1,16 +1,20 @@
-//! From gradients to weights: clipping, Adam, the learning rate schedule, and the moving average of
-//! the weights.
+//! From gradients to weights: clipping, Adam, Muon, the learning rate schedule, and the moving
+//! average of the weights.
 
 mod ema;
+mod muon;
 mod schedule;
 
 pub(crate) use ema::MovingAverage;
 pub use schedule::{Schedule, ScheduleKind};
 
 use crate::threads::{PIECE, over_threads};
+use muon::Matrix;
+use regard_core::model::Param;
 use regard_core::{Error, Result};
-use regard_kernels::{Adam, Isa, adam_step};
+use regard_kernels::{Adam, Gemm, Isa, adam_step};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The settings of clipping and Adam.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,8 +43,47 @@ pub struct Optimizer {
     threads: usize,
     step: u64,
     weights: Vec<f32>,
+    /// Adam's, or Muon's momentum.
     first_moments: Vec<f32>,
+    /// Adam's; zeros where Muon is used.
     second_moments: Vec<f32>,
+    /// All weights in order.
+    segments: Vec<Segment>,
+    muon: Option<Muon>,
+}
+
+/// What Muon needs besides the matrices.
+#[derive(Clone, Copy, Debug)]
+struct Muon {
+    /// The root mean square of an update, relative to the learning rate.
+    scale: f32,
+    gemm: Gemm,
+}
+
+/// Weights that one thread updates at a time.
+#[derive(Debug)]
+enum Segment {
+    /// Adam's: a piece, or a part of one.
+    Weights(Range<usize>),
+    /// Muon's.
+    Matrix(Matrix),
+}
+
+impl Segment {
+    fn range(&self) -> Range<usize> {
+        match self {
+            Segment::Weights(range) => range.clone(),
+            Segment::Matrix(matrix) => matrix.range(),
+        }
+    }
+}
+
+/// The part of `start..end` in each piece of the weights.
+fn pieces(start: usize, end: usize) -> impl Iterator<Item = Segment> {
+    let first = (start < end).then_some(start);
+    let next = move |start: &usize| Some((start / PIECE + 1) * PIECE).filter(|next| *next < end);
+    std::iter::successors(first, next)
+        .map(move |start| Segment::Weights(start..end.min((start / PIECE + 1) * PIECE)))
 }
 
 impl Optimizer {
@@ -48,7 +91,42 @@ impl Optimizer {
     pub fn new(weights: Vec<f32>, settings: AdamSettings, isa: Isa, threads: usize) -> Self {
         let zeros = vec![0.0; weights.len()];
         let (first_moments, second_moments) = (zeros.clone(), zeros);
-        Optimizer { settings, isa, threads, step: 0, weights, first_moments, second_moments }
+        let (segments, muon) = (pieces(0, weights.len()).collect(), None);
+        Optimizer { settings, isa, threads, step: 0, weights, first_moments, second_moments, segments, muon }
+    }
+
+    /// Uses Muon for these matrices; the root mean square of an update is about `scale` times the
+    /// learning rate.
+    pub(crate) fn with_muon(
+        mut self,
+        scale: f32,
+        matrices: impl Iterator<Item = (Param, [usize; 2])>,
+    ) -> Self {
+        let mut matrices: Vec<Matrix> =
+            matrices.flat_map(|(param, shape)| Matrix::blocks(param.offset, shape)).collect();
+        matrices.sort_by_key(|matrix| matrix.range().start);
+        self.segments.clear();
+        let mut end = 0;
+        for matrix in matrices {
+            let range = matrix.range();
+            self.segments.extend(pieces(end, range.start));
+            self.segments.push(Segment::Matrix(matrix));
+            end = range.end;
+        }
+        self.segments.extend(pieces(end, self.weights.len()));
+        self.muon = Some(Muon { scale, gemm: Gemm::f32(self.isa) });
+        self
+    }
+
+    /// Uses matmuls in this number format for Muon.
+    pub(crate) fn set_gemm(&mut self, gemm: Gemm) {
+        self.muon = self.muon.map(|muon| Muon { gemm, ..muon });
+    }
+
+    /// Whether a step needs the gradient of all weights, even if this process owns only a part of
+    /// them: every process updates all of Muon's matrices.
+    pub(crate) fn needs_whole_gradient(&self) -> bool {
+        self.muon.is_some()
     }
 
     /// The weights.
@@ -91,18 +169,18 @@ impl Optimizer {
         Ok(())
     }
 
-    /// One step with learning rate `rate` on a gradient with norm `norm`: clipping, then Adam.
+    /// One step with learning rate `rate` on a gradient with norm `norm`: clipping, then Adam or Muon.
     pub fn step(&mut self, gradient: &[f32], norm: f64, rate: f32) {
-        self.step_where(gradient, norm, rate, std::iter::repeat(true));
+        self.step_where(gradient, norm, rate, |_| true);
     }
 
-    /// The same on the pieces of the weights selected by `owns`.
+    /// The same, but Adam only updates the pieces of the weights selected by `owns`.
     pub(crate) fn step_where(
         &mut self,
         gradient: &[f32],
         norm: f64,
         rate: f32,
-        owns: impl IntoIterator<Item = bool>,
+        owns: impl Fn(usize) -> bool,
     ) {
         let AdamSettings { beta1, beta2, epsilon, clip } = self.settings;
         self.step += 1;
@@ -110,16 +188,26 @@ impl Optimizer {
             Some(most) if norm > f64::from(most) => (f64::from(most) / norm) as f32,
             _ => 1.0,
         };
-        let (isa, adam) =
-            (self.isa, Adam { rate, betas: (beta1, beta2), epsilon, step: self.step, gradient_scale });
-        let work = self
-            .weights
-            .chunks_mut(PIECE)
-            .zip(self.first_moments.chunks_mut(PIECE).zip(self.second_moments.chunks_mut(PIECE)))
-            .zip(gradient.chunks(PIECE))
-            .zip(owns)
-            .filter_map(|(work, own)| own.then_some(work));
-        over_threads(self.threads, work, |((w, (m, v)), g)| adam_step(isa, adam, w, m, v, g));
+        let (isa, muon) = (self.isa, self.muon);
+        let adam = Adam { rate, betas: (beta1, beta2), epsilon, step: self.step, gradient_scale };
+        let (mut weights, mut first, mut second) =
+            (&mut self.weights[..], &mut self.first_moments[..], &mut self.second_moments[..]);
+        let mut work = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            let range = segment.range();
+            // The segments cover all weights in order.
+            let own = [&mut weights, &mut first, &mut second]
+                .map(|rest| rest.split_off_mut(..range.len()).expect("a segment is within the weights"));
+            if matches!(segment, Segment::Matrix(_)) || owns(range.start / PIECE) {
+                work.push((segment, own, &gradient[range]));
+            }
+        }
+        over_threads(self.threads, work.into_iter(), |(segment, [w, m, v], g)| match (segment, muon) {
+            (Segment::Matrix(matrix), Some(Muon { scale, gemm })) => {
+                matrix.step(gemm, (rate, scale, gradient_scale), w, m, g);
+            }
+            _ => adam_step(isa, adam, w, m, v, g),
+        });
     }
 
     /// Runs `update` if loss and gradient norm are finite. Otherwise it counts the step but changes

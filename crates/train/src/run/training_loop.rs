@@ -428,7 +428,7 @@ impl Run<'_> {
         let metric = self.config.validation.metric;
         let Some(before) = self.state.best.clone() else { return Ok(()) };
         if metric == ValidationMetric::Loss
-            || self.config.validation.length_penalties.is_empty()
+            || Plan::length_penalties(&self.config, &self.state.timings) == 0
             || self.validator.len() < ENOUGH_SENTENCES
         {
             return Ok(());

@@ -44,7 +44,7 @@ impl Trainer {
 
     /// The number of bytes that this process sends in a step.
     pub fn wire_bytes(&self) -> usize {
-        self.shared.bytes()
+        self.shared.bytes(&self.optimizer)
     }
 
     /// The number of buckets that can be sent before the backward pass ends.

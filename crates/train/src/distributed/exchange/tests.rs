@@ -170,11 +170,16 @@ fn sixteen_bits_are_rounded_to_even_and_keep_what_is_not_a_number() {
 }
 
 fn trainer(threads: usize) -> Trainer {
+    trainer_with(threads, None)
+}
+
+fn trainer_with(threads: usize, muon: Option<f32>) -> Trainer {
     let config = ModelConfig { d_model: 16, heads: 2, d_ff: 32, ..Preset::Tiny.config(50) };
     let model = Transformer::new(config).unwrap();
     let weights = model.parameters().initialise(3);
     let settings = StepSettings {
         adam: AdamSettings { clip: Some(0.5), ..AdamSettings::default() },
+        muon,
         ..StepSettings::default()
     };
     Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap()
@@ -187,7 +192,7 @@ fn batch(step: u32) -> Batch {
     Batch::new(pairs.iter().map(|(s, t)| (&s[..], &t[..])), 49).unwrap()
 }
 
-fn run(trainer: &mut Trainer) -> (Vec<f64>, Vec<f32>, Vec<f32>) {
+fn run(trainer: &mut Trainer) -> (Vec<f64>, Vec<f32>, [Vec<f32>; 2]) {
     let step = |n| {
         let report = trainer.step(&[batch(n)], 1e-3).unwrap();
         assert!(report.applied && !report.stop);
@@ -195,19 +200,20 @@ fn run(trainer: &mut Trainer) -> (Vec<f64>, Vec<f32>, Vec<f32>) {
     };
     let losses = (0..20).map(step).collect();
     trainer.collect_moments();
-    (losses, trainer.weights().to_vec(), trainer.moments().1.to_vec())
+    let (first, second) = trainer.moments();
+    (losses, trainer.weights().to_vec(), [first.to_vec(), second.to_vec()])
 }
 
 #[test]
 fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
-    for ranks in [2, 3] {
-        let alone = run(&mut trainer(ranks));
+    for (ranks, muon) in [(2, None), (3, None), (2, Some(0.2)), (3, Some(0.2))] {
+        let alone = run(&mut trainer_with(ranks, muon));
         let together = on_ranks(ranks, |communicator| {
-            let mut trainer = trainer(1);
+            let mut trainer = trainer_with(1, muon);
             trainer.join(communicator, DType::F32, Overlap::Off).unwrap();
             run(&mut trainer)
         });
-        assert!(together.iter().all(|run| *run == alone), "{ranks} ranks");
+        assert!(together.iter().all(|run| *run == alone), "{ranks} ranks, Muon {muon:?}");
     }
 }
 
@@ -263,13 +269,14 @@ fn random_models_learn_the_same_on_one_two_and_three_ranks() {
 /// give the same gradients.
 #[test]
 fn overlapped_steps_are_the_same_bit_for_bit() {
-    let run = |communicator: Arc<dyn Communicator>, wire, overlap, norm, threads| {
+    let run = |communicator: Arc<dyn Communicator>, wire, overlap, (norm, muon), threads| {
         // A layer has at least two pieces.
         let config = ModelConfig { d_model: 64, d_ff: 512, heads: 2, norm, ..Preset::Tiny.config(50) };
         let model = Transformer::new(config).unwrap();
         let weights = model.parameters().initialise(3);
         let settings = StepSettings {
             adam: AdamSettings { clip: Some(0.5), ..AdamSettings::default() },
+            muon,
             ..StepSettings::default()
         };
         let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap();
@@ -282,14 +289,14 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
             .collect();
         (early, reports, trainer.weights().to_vec())
     };
-    for (ranks, threads, wire, norm) in [
-        (2, 1, DType::F32, NormPlace::Post),
-        (2, 2, DType::Bf16, NormPlace::Pre),
+    for (ranks, threads, wire, model) in [
+        (2, 1, DType::F32, (NormPlace::Post, None)),
+        (2, 2, DType::Bf16, (NormPlace::Pre, Some(0.2))),
         // More replicas than sentences: some are idle.
-        (3, 5, DType::F32, NormPlace::Pre),
+        (3, 5, DType::F32, (NormPlace::Pre, None)),
     ] {
         let [late, early] = [Overlap::Off, Overlap::On]
-            .map(|overlap| on_ranks(ranks, |communicator| run(communicator, wire, overlap, norm, threads)));
+            .map(|overlap| on_ranks(ranks, |communicator| run(communicator, wire, overlap, model, threads)));
         for (late, early) in late.iter().zip(&early) {
             assert!(early.0 > 1, "{} buckets can leave early", early.0);
             assert!(late.1.iter().zip(&early.1).all(|(l, e)| !l.0 && e.0 && l.1 == e.1 && l.2 == e.2));
