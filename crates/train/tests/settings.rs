@@ -15,7 +15,7 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 21] = [
+const NEW: [&str; 24] = [
     "# max_sum is not set",
     "# max_per_document is not set",
     "# license is not set",
@@ -37,6 +37,9 @@ const NEW: [&str; 21] = [
     "scale_output = false",
     "relative_buckets = 32",
     "# softmax_sample is not set",
+    "muon = \"none\"",
+    "deepnorm = false",
+    "length_penalties = []",
 ];
 
 /// A section that came later.

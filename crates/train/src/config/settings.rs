@@ -43,8 +43,7 @@ impl TrainConfig {
             Some(path) => parse(path)?,
             None => Value::Object(serde_json::Map::new()),
         };
-        let named = written.get("preset").cloned().and_then(|p| serde_json::from_value(p).ok());
-        let preset = preset.or(named).unwrap_or_else(|| fallback(&written));
+        let preset = preset.or(named_preset(&written)).unwrap_or_else(|| fallback(&written));
         let mut config = TrainConfig::new(preset);
         if let Some(path) = file {
             config.put_written(&written, path)?;
@@ -72,9 +71,21 @@ impl TrainConfig {
         })
     }
 
-    /// Reads a file that [`TrainConfig::to_toml`] wrote.
+    /// Reads a file that [`TrainConfig::to_toml`] wrote, by this build or an older one.
     pub fn load(path: &Path) -> Result<Self> {
-        Self::read(None, |_| Preset::Base, Some(path), &[])
+        let written = parse(path)?;
+        let preset = named_preset(&written).unwrap_or(Preset::Base);
+        let mut config = TrainConfig::new(preset).without_later_settings();
+        config.put_written(&written, path)?;
+        Ok(config)
+    }
+
+    /// Presets have settings that files of older builds lack: their runs go on without them.
+    fn without_later_settings(mut self) -> Self {
+        self.optimizer.step.muon = None;
+        self.optimizer.deepnorm = false;
+        self.validation.length_penalties.clear();
+        self
     }
 
     /// Applies one setting as `key=value`; the section may be omitted if only one section has the
@@ -207,6 +218,11 @@ impl TrainConfig {
         }
         text
     }
+}
+
+/// The preset that a file names.
+fn named_preset(written: &Value) -> Option<Preset> {
+    written.get("preset").cloned().and_then(|preset| serde_json::from_value(preset).ok())
 }
 
 /// Whether a key selects a variant that determines which other settings exist; such keys are

@@ -356,7 +356,7 @@ impl TrainConfig {
             minutes: None,
             log_every: if tiny { 50 } else { 10 },
             data: DataConfig::default(),
-            model: ModelConfig { dropout: if tiny { 0.3 } else { model.dropout }, ..model },
+            model: ModelConfig { dropout: if tiny { 0.25 } else { model.dropout }, ..model },
             // fxtranslate, one of Firefox's engines, reads only unigram vocabularies.
             tokenizer: TokenizerConfig {
                 vocabulary: TokenizerSettings {
@@ -382,7 +382,7 @@ impl TrainConfig {
             // takes far longer for.
             schedule: match preset {
                 Preset::Tiny => {
-                    Schedule { kind: ScheduleKind::Linear, peak: Some(0.004), warmup: 600, max_sum: None }
+                    Schedule { kind: ScheduleKind::Linear, peak: Some(0.008), warmup: 600, max_sum: None }
                 }
                 Preset::Student => {
                     Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: 1500, max_sum: None }
@@ -494,7 +494,7 @@ mod tests {
             assert_eq!(config.optimizer.step, StepSettings { muon, ..StepSettings::default() });
         }
         let tiny = TrainConfig::new(Preset::Tiny);
-        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.3, 0.0, Some(5000)));
+        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.25, 0.0, Some(5000)));
         assert_eq!((tiny.batch.plan.max_tokens, tiny.checkpoints.average), (4096, 10));
         assert_eq!(TrainConfig::new(Preset::Big).model.dropout, 0.3);
     }
