@@ -15,7 +15,7 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 24] = [
+const NEW: [&str; 23] = [
     "# max_sum is not set",
     "# max_per_document is not set",
     "# license is not set",
@@ -39,7 +39,6 @@ const NEW: [&str; 24] = [
     "# softmax_sample is not set",
     "muon = \"none\"",
     "deepnorm = false",
-    "length_penalties = []",
 ];
 
 /// A section that came later.

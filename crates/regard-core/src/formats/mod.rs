@@ -251,21 +251,6 @@ impl Model {
         read_bias(words, &Weights::open(folder)?)
     }
 
-    /// The search settings of a folder's model.
-    pub fn generation(folder: &Path) -> Result<GenerationConfig> {
-        if let Some(foreign) = open_foreign(folder)? {
-            return Ok(foreign.model(foreign.transformer()?)?.generation);
-        }
-        let (keys, _) = read_config(folder)?;
-        let family = Family::of(&keys)?;
-        read_generation(folder, &keys, family)
-    }
-
-    /// Writes only the search settings, atomically.
-    pub fn save_generation(folder: &Path, generation: &GenerationConfig) -> Result<()> {
-        json::write(&folder.join(GENERATION), generation)
-    }
-
     /// Writes only a weights file, atomically.
     pub fn save_weights(transformer: &Transformer, weights: &[f32], file: &Path, dtype: DType) -> Result<()> {
         write_weights(transformer, weights, transformer.output_bias(), file, dtype)

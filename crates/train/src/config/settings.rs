@@ -84,7 +84,6 @@ impl TrainConfig {
     fn without_later_settings(mut self) -> Self {
         self.optimizer.step.muon = None;
         self.optimizer.deepnorm = false;
-        self.validation.length_penalties.clear();
         self
     }
 

@@ -193,10 +193,6 @@ pub struct ValidationConfig {
     pub max_sentences: usize,
     /// The number of translations to show each time.
     pub samples: usize,
-    /// Values of the length penalty's exponent to try at the end of the run. The model folder gets
-    /// the one with the best translations; with `metric = "loss"`, or few sentences, none is tried.
-    #[serde(default)]
-    pub length_penalties: Vec<f32>,
 }
 
 /// What to save during the run.
@@ -396,7 +392,6 @@ impl TrainConfig {
                 beam: 4,
                 max_sentences: 2000,
                 samples: 3,
-                length_penalties: vec![0.9, 1.2, 1.5, 1.8, 2.1],
             },
             checkpoints: CheckpointConfig {
                 every: Every::Steps(if tiny { 100 } else { 1000 }),
@@ -436,13 +431,7 @@ impl TrainConfig {
                 warmup: 50,
                 max_sum: Some(FINE_TUNING_SUM),
             },
-            // A trained model has search settings of its own.
-            validation: ValidationConfig {
-                every: Every::Steps(200),
-                patience: None,
-                length_penalties: Vec::new(),
-                ..self.validation
-            },
+            validation: ValidationConfig { every: Every::Steps(200), patience: None, ..self.validation },
             checkpoints: CheckpointConfig {
                 every: Every::Steps(100),
                 average: 3,

@@ -22,8 +22,6 @@ const ASSUMED_SHARE: f64 = 0.15;
 const VALIDATIONS: u64 = 10;
 /// The steps between two validations take at least this many times as long as a validation.
 const STEPS_PER_VALIDATION: f64 = 4.0;
-/// Other length penalties are tried at the end only if that takes at most this share of the time.
-const LENGTH_PENALTIES_SHARE: f64 = 0.05;
 /// A finished plan is extended only if more than this share of the time is left.
 const WORTHWHILE_SHARE: f64 = 0.03;
 
@@ -109,13 +107,6 @@ impl Plan {
         true
     }
 
-    /// How many length penalties to try at the end.
-    pub(super) fn length_penalties(config: &TrainConfig, timings: &StepTimings) -> usize {
-        let count = config.validation.length_penalties.len();
-        let most = config.minutes.map_or(f64::INFINITY, |minutes| LENGTH_PENALTIES_SHARE * 60.0 * minutes);
-        if count as f64 * timings.validation <= most { count } else { 0 }
-    }
-
     /// How many more steps fit into the time, with their validations and those at the end.
     fn steps_left(timings: &StepTimings, config: &TrainConfig, now: f64, limit: f64, step: u64) -> u64 {
         let validation = match timings.validation {
@@ -123,10 +114,9 @@ impl Plan {
             seconds => seconds,
         };
         // At the end, the last step and up to two averages are validated, plus the weights without
-        // the initial ones; then come translations with other length penalties.
+        // the initial ones.
         let at_end = if config.checkpoints.average > 0 { 3.0 } else { 1.0 };
         let at_end = if config.checkpoints.init_share > 0.0 { at_end + 1.0 } else { at_end };
-        let at_end = at_end + Self::length_penalties(config, timings) as f64;
         let left = (limit - now - at_end * validation).max(0.0);
         let per_step = timings.per_step.max(1e-6);
         let interval = Self::interval(timings, step + (left / per_step) as u64) as f64;
@@ -252,8 +242,8 @@ mod tests {
                 validations += 1;
             }
         }
-        // Validate the averages, and try length penalties.
-        now += (2 + Plan::length_penalties(&config, &timings)) as f64 * validation_time(now);
+        // Validate the averages.
+        now += 2.0 * validation_time(now);
         TimeSpent { share: now / (60.0 * minutes), validations, rates }
     }
 

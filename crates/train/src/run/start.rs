@@ -109,7 +109,7 @@ impl Extras {
             },
             Origin::Checkpoint => Extras {
                 bias: Model::output_bias(out, config.model.target_vocabulary)?,
-                generation: Model::generation(out)?,
+                generation: GenerationConfig::default(),
                 languages: match own.target {
                     Some(_) => Languages::default(),
                     None => Model::load(out).map(|model| model.languages).unwrap_or_default(),
@@ -192,10 +192,7 @@ impl<'a> Start<'a> {
         if let Some(message) = self.workers.join(&mut trainer, &config)? {
             self.progress.message(&message);
         }
-        let mut validator = self.make_validator(&config, &data, extras.languages.target.clone(), threads)?;
-        if let Some(alpha) = extras.generation.length_penalty {
-            validator.set_length_penalty(alpha);
-        }
+        let validator = self.make_validator(&config, &data, extras.languages.target.clone(), threads)?;
         let mut log = Log::open(&folder.logs, state.log_length, state.step)?;
         if state.step == 0 {
             log.text("settings", 0, &format!("```\n{}```", config.to_toml()))?;

@@ -15,7 +15,7 @@ use crate::distributed::{BatchPlace, Workers};
 use crate::optimizer::{MovingAverage, Schedule, ScheduleKind};
 use crate::report::{self, Card, CardCommands, Log, RunStatus, Trend};
 use crate::step::{StepReport, Trainer};
-use regard_core::formats::{GenerationConfig, Languages, Model};
+use regard_core::formats::{Languages, Model};
 use regard_core::formats::{Record, StepRecord, ValidationRecord};
 use regard_core::{Error, Result};
 
@@ -31,8 +31,6 @@ const LOOK_BACK: f64 = 50.0;
 /// models.
 const MARGIN: f64 = 5.0;
 const MARGIN_OF_LOSS: f64 = 0.3;
-/// With fewer validation sentences than this, differences between length penalties are noise.
-const ENOUGH_SENTENCES: usize = 100;
 
 pub(super) struct Run<'a> {
     pub(super) config: TrainConfig,
@@ -416,50 +414,10 @@ impl Run<'_> {
                 self.state.best = Some(found);
             }
         }
-        self.choose_length_penalty()?;
         self.state.finished = true;
         self.save()?;
         self.write_records(false, "Finished")?;
         Ok(self.outcome(End::Finished))
-    }
-
-    /// Tries other length penalties with the weights in the model folder; the folder gets the best.
-    fn choose_length_penalty(&mut self) -> Result<()> {
-        let metric = self.config.validation.metric;
-        let Some(before) = self.state.best.clone() else { return Ok(()) };
-        if metric == ValidationMetric::Loss
-            || Plan::length_penalties(&self.config, &self.state.timings) == 0
-            || self.validator.len() < ENOUGH_SENTENCES
-        {
-            return Ok(());
-        }
-        self.trainer.release_memory();
-        let weights = Model::load(&self.folder.out)?.weights;
-        let (first, mut best) = (self.validator.length_penalty(), before.clone());
-        let mut chosen = first;
-        for &alpha in &self.config.validation.length_penalties {
-            self.validator.set_length_penalty(alpha);
-            let (_, bleu, chrf) = self.validator.translate(self.trainer.model(), &weights)?;
-            let score = if metric == ValidationMetric::Chrf { chrf } else { bleu };
-            if score > best.score {
-                (chosen, best) = (alpha, Best { score, bleu, chrf, ..before.clone() });
-            }
-        }
-        self.validator.set_length_penalty(chosen);
-        if chosen != first {
-            let generation = Model::generation(&self.folder.out)?;
-            let generation = GenerationConfig { length_penalty: Some(chosen), ..generation };
-            Model::save_generation(&self.folder.out, &generation)?;
-            self.progress.message(&format!(
-                "length penalty {chosen} instead of {first}: BLEU {:.2} ({:+.2}), chrF {:.2} ({:+.2})",
-                best.bleu,
-                best.bleu - before.bleu,
-                best.chrf,
-                best.chrf - before.chrf
-            ));
-            self.state.best = Some(best);
-        }
-        Ok(())
     }
 
     /// Writes the report and the model card, and reports how the run is going if that has changed.

@@ -99,16 +99,6 @@ impl Validator {
         Ok((validator, dropped))
     }
 
-    /// Translates with this length penalty from now on.
-    pub(super) fn set_length_penalty(&mut self, alpha: f32) {
-        self.search.length_penalty = alpha;
-    }
-
-    /// The length penalty of the translations.
-    pub(super) fn length_penalty(&self) -> f32 {
-        self.search.length_penalty
-    }
-
     /// The number of sentences.
     pub(super) fn len(&self) -> usize {
         self.sources.len()
@@ -117,18 +107,6 @@ impl Validator {
     /// Validates; equal weights give equal results.
     pub(super) fn run(&self, model: &Transformer, weights: &[f32]) -> Result<ValidationResult> {
         let loss = self.loss(model, weights)?;
-        let (translations, bleu, chrf) = self.translate(model, weights)?;
-        let (count, n) = (self.samples.min(self.len()), self.len());
-        let samples = (0..count)
-            // Always the same samples, spread over the files, so that progress is visible.
-            .map(|k| k * n / count)
-            .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
-            .collect();
-        Ok(ValidationResult { loss, bleu, chrf, samples })
-    }
-
-    /// The translations, their BLEU and their chrF.
-    pub(super) fn translate(&self, model: &Transformer, weights: &[f32]) -> Result<(Vec<String>, f64, f64)> {
         let found = search(model, weights, &self.sources, &self.search, self.isa, self.threads)?;
         let target = self.tokenizers.target();
         let translations: Vec<String> = found
@@ -137,7 +115,13 @@ impl Validator {
             .collect();
         let bleu = self.bleu.corpus(&translations, &self.references).map_err(Error::other)?.score;
         let chrf = Chrf::default().corpus(&translations, &self.references).map_err(Error::other)?.score;
-        Ok((translations, bleu, chrf))
+        let (count, n) = (self.samples.min(self.len()), self.len());
+        let samples = (0..count)
+            // Always the same samples, spread over the files, so that progress is visible.
+            .map(|k| k * n / count)
+            .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
+            .collect();
+        Ok(ValidationResult { loss, bleu, chrf, samples })
     }
 
     /// The tapes are dropped at the end: training gets the memory.

@@ -3,9 +3,7 @@
 use super::*;
 use crate::run::{Start, resumed_config};
 use regard_core::Isa;
-use regard_core::decode::{SearchOptions, search};
 use regard_core::model::Preset;
-use regard_metrics::{Chrf, Metric};
 use regard_sample_corpus as builtin;
 use std::cell::Cell;
 use std::path::Path;
@@ -87,54 +85,4 @@ fn a_minute_is_a_minute_although_the_first_steps_are_slow() {
     let outcome = outcome.unwrap();
     assert_eq!(outcome.end, End::Finished);
     assert!((54.0..=63.0).contains(&outcome.all_seconds), "{} seconds", outcome.all_seconds);
-}
-
-#[test]
-fn the_length_penalty_with_the_best_translations_is_saved() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = small_config(folder.path());
-    let pairs = builtin::corpus(2, 400).train;
-    for (name, side) in [("v.en", 0), ("v.fr", 1)] {
-        let text = pairs.iter().take(ENOUGH_SENTENCES).map(|(s, t)| format!("{}\n", [s, t][side]));
-        std::fs::write(folder.path().join(name), text.collect::<String>()).unwrap();
-    }
-    (config.data.valid_src, config.data.valid_tgt) =
-        (Some(folder.path().join("v.en")), Some(folder.path().join("v.fr")));
-    (config.minutes, config.steps) = (None, Some(40));
-    config.validation.metric = ValidationMetric::Chrf;
-    let chrf_with = |model: &Model, alpha: f32| {
-        let sources: Vec<Vec<u32>> = pairs[..ENOUGH_SENTENCES]
-            .iter()
-            .map(|(s, _)| model.tokenizers.source().encode(s).unwrap())
-            .collect();
-        let options = SearchOptions {
-            beam: config.validation.beam,
-            end: model.tokenizers.target().eos(),
-            length_penalty: alpha,
-            ..SearchOptions::default()
-        };
-        let found = search(&model.transformer, &model.weights, &sources, &options, Isa::best(), 1).unwrap();
-        let texts: Vec<String> =
-            found.iter().map(|best| model.tokenizers.target().decode(&best[0].ids)).collect();
-        let references = vec![pairs[..ENOUGH_SENTENCES].iter().map(|(_, t)| t.clone()).collect()];
-        Chrf::default().corpus(&texts, &references).unwrap().score
-    };
-    // Whatever the untrained model makes of them, one of these is not worse than the default.
-    for (name, tried) in [("none", vec![]), ("some", vec![-2.0, 3.0]), ("others", vec![0.0, 8.0])] {
-        let out = folder.path().join(name);
-        let with = TrainConfig {
-            validation: crate::config::ValidationConfig {
-                length_penalties: tried.clone(),
-                ..config.validation.clone()
-            },
-            ..config.clone()
-        };
-        let (outcome, messages) = run(with, &out, false, u64::MAX);
-        let model = Model::load(&out).unwrap();
-        let saved = model.generation.length_penalty.unwrap();
-        let best = [0.6].iter().chain(&tried).map(|&alpha| chrf_with(&model, alpha)).fold(0.0, f64::max);
-        assert_eq!(chrf_with(&model, saved), best, "{name}: {saved}");
-        assert_eq!(outcome.chrf, Some(best), "{name}: {saved}");
-        assert_eq!(messages.contains("length penalty"), saved != 0.6, "{messages}");
-    }
 }
