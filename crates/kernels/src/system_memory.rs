@@ -1,18 +1,15 @@
 //! Memory that returns to the operating system when it is freed.
 
-use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 
-/// The size of a cache line, to which the data is aligned.
-const LINE: usize = 64;
+use memmap2::MmapMut;
 
-/// A buffer of floats from the system allocator, whatever the program's global allocator is,
-/// aligned to a cache line.
+/// A buffer of floats in pages of its own.
 ///
-/// A global allocator may keep freed blocks for the next request of that size, which suits small
-/// values. If large blocks make up most of a program's memory and are replaced by larger ones, it
-/// would keep the old ones beside the new.
+/// Allocators keep freed blocks for later requests, which suits small values. If large blocks make
+/// up most of a program's memory and are replaced by larger ones, the old ones stay beside the new:
+/// glibc's takes blocks of up to 32 MB from a heap that only shrinks at its end.
 ///
 /// ```
 /// let mut numbers = regard_kernels::SystemMemory::zeros(1000);
@@ -21,14 +18,10 @@ const LINE: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct SystemMemory {
-    start: NonNull<f32>,
+    /// `None` for an empty buffer.
+    pages: Option<MmapMut>,
     len: usize,
 }
-
-// SAFETY: it owns its memory, as a `Vec<f32>` does.
-unsafe impl Send for SystemMemory {}
-// SAFETY: as above; shared access only reads.
-unsafe impl Sync for SystemMemory {}
 
 impl SystemMemory {
     /// Allocates `len` zeros.
@@ -37,29 +30,9 @@ impl SystemMemory {
     /// If the size exceeds the address space. If memory runs out, the program aborts, as with a
     /// `Vec`.
     pub fn zeros(len: usize) -> Self {
-        let Some(layout) = Self::layout(len) else {
-            return SystemMemory { start: NonNull::dangling(), len: 0 };
-        };
-        // SAFETY: the layout has a size above 0.
-        let start = unsafe { System.alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start.cast()) else { handle_alloc_error(layout) };
-        SystemMemory { start, len }
-    }
-
-    /// The layout of the allocation; `None` for an empty buffer.
-    fn layout(len: usize) -> Option<Layout> {
-        let layout = Layout::array::<f32>(len).and_then(|layout| layout.align_to(LINE));
-        let layout = layout.expect("a length that an address can reach");
-        (len > 0).then_some(layout)
-    }
-}
-
-impl Drop for SystemMemory {
-    fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.len) {
-            // SAFETY: `zeros` obtained it from the same allocator with the same layout.
-            unsafe { System.dealloc(self.start.as_ptr().cast(), layout) }
-        }
+        let layout = Layout::array::<f32>(len).expect("a length that an address can reach");
+        let map = || MmapMut::map_anon(layout.size()).unwrap_or_else(|_| handle_alloc_error(layout));
+        SystemMemory { pages: (len > 0).then(map), len }
     }
 }
 
@@ -67,15 +40,18 @@ impl Deref for SystemMemory {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        // SAFETY: `len` initialised floats begin at `start`; with `len` 0 it is only aligned.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        let Some(pages) = &self.pages else { return &[] };
+        // SAFETY: the mapping begins at a page, which is aligned for floats, and has room for `len`
+        // of them; it is zero at first, and any bits are a float.
+        unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), self.len) }
     }
 }
 
 impl DerefMut for SystemMemory {
     fn deref_mut(&mut self) -> &mut [f32] {
+        let Some(pages) = &mut self.pages else { return &mut [] };
         // SAFETY: as above, and the borrow is unique.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), self.len) }
     }
 }
 
@@ -89,7 +65,7 @@ mod tests {
             let mut numbers = SystemMemory::zeros(len);
             assert_eq!(numbers.len(), len);
             assert!(numbers.iter().all(|&x| x == 0.0));
-            assert!(len == 0 || numbers.as_ptr().addr().is_multiple_of(LINE));
+            assert!(len == 0 || numbers.as_ptr().addr().is_multiple_of(64));
             numbers.iter_mut().enumerate().for_each(|(i, x)| *x = i as f32);
             let moved = std::thread::spawn(move || numbers).join().unwrap();
             assert!(moved.iter().enumerate().all(|(i, &x)| x == i as f32));
