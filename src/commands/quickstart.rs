@@ -116,6 +116,7 @@ fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     config.steps = Some(arguments.steps);
     config.log_every = 100;
     config.model.dropout = 0.1;
+    config.optimizer.step.r_drop = None;
     (config.model.encoder_layers, config.model.decoder_layers) = (2, 2);
     config.tokenizer.vocabulary.size = Some(1200);
     config.batch.plan.max_tokens = 1024;

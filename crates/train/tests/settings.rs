@@ -15,7 +15,7 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 23] = [
+const NEW: [&str; 24] = [
     "# max_sum is not set",
     "# max_per_document is not set",
     "# license is not set",
@@ -39,6 +39,7 @@ const NEW: [&str; 23] = [
     "# softmax_sample is not set",
     "muon = \"none\"",
     "deepnorm = false",
+    "r_drop_after = 0",
 ];
 
 /// A section that came later.

@@ -82,7 +82,8 @@ impl TrainConfig {
 
     /// Presets have settings that files of older builds lack: their runs go on without them.
     fn without_later_settings(mut self) -> Self {
-        self.optimizer.step.muon = None;
+        (self.optimizer.step.muon, self.optimizer.step.r_drop) = (None, None);
+        self.optimizer.r_drop_after = 0;
         self.optimizer.deepnorm = false;
         self
     }

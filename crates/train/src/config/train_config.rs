@@ -156,6 +156,10 @@ pub struct OptimizerConfig {
     /// Decay of an exponential moving average of the weights, which is then validated and saved
     /// instead of them; 0.999 is usual.
     pub ema: Option<f32>,
+    /// The number of epochs before R-Drop begins: at first a model learns faster without, and it
+    /// only repeats itself once it has seen all pairs some times.
+    #[serde(default)]
+    pub r_drop_after: u64,
     /// Whether new weights start closer to the identity: the last matrix of each sub-layer is
     /// smaller by the factor that DeepNorm (Wang et al., 2022) gives for the number of layers. A
     /// post-norm model then learns its attention in a third of the steps.
@@ -164,6 +168,11 @@ pub struct OptimizerConfig {
 }
 
 impl OptimizerConfig {
+    /// R-Drop's weight in this epoch, counted from 0.
+    pub(crate) fn r_drop_in(&self, epoch: u64) -> Option<f32> {
+        self.step.r_drop.filter(|_| epoch >= self.r_drop_after)
+    }
+
     /// The factors of the last matrix of each sub-layer in the encoder and the decoder, if
     /// `deepnorm` is set: β/α of the paper. Its norms see αx + f(x), which is the same as x + f(x)/α,
     /// so that α needs no place in the model.
@@ -343,7 +352,7 @@ impl TrainConfig {
             threads: None,
             precision: None,
             steps: Some(match preset {
-                Preset::Tiny => 5_000,
+                Preset::Tiny => 4_000,
                 Preset::Student => 50_000,
                 Preset::Small | Preset::Base => 100_000,
                 Preset::Big => 300_000,
@@ -352,7 +361,7 @@ impl TrainConfig {
             minutes: None,
             log_every: if tiny { 50 } else { 10 },
             data: DataConfig::default(),
-            model: ModelConfig { dropout: if tiny { 0.25 } else { model.dropout }, ..model },
+            model: ModelConfig { dropout: if tiny { 0.2 } else { model.dropout }, ..model },
             // fxtranslate, one of Firefox's engines, reads only unigram vocabularies.
             tokenizer: TokenizerConfig {
                 vocabulary: TokenizerSettings {
@@ -368,17 +377,22 @@ impl TrainConfig {
             // Six batches of 4,096 tokens are about the paper's 25,000, in a sixth of the memory.
             batch: BatchConfig { plan: BatchSettings::default(), accumulate: if small { 1 } else { 6 } },
             optimizer: OptimizerConfig {
-                step: StepSettings { muon: tiny.then_some(0.2), ..StepSettings::default() },
+                step: StepSettings {
+                    muon: tiny.then_some(0.2),
+                    r_drop: tiny.then_some(5.0),
+                    ..StepSettings::default()
+                },
                 wire: DType::F32,
                 overlap: Overlap::Auto,
                 ema: None,
+                r_drop_after: if tiny { 8 } else { 0 },
                 deepnorm: tiny,
             },
             // On Multi30k, linear decay to 0 reaches in 5,000 steps what the inverse square root
             // takes far longer for.
             schedule: match preset {
                 Preset::Tiny => {
-                    Schedule { kind: ScheduleKind::Linear, peak: Some(0.008), warmup: 600, max_sum: None }
+                    Schedule { kind: ScheduleKind::Linear, peak: Some(0.006), warmup: 600, max_sum: None }
                 }
                 Preset::Student => {
                     Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: 1500, max_sum: None }
@@ -422,7 +436,7 @@ impl TrainConfig {
             // Label smoothing would shift the probabilities of all words for reasons unrelated to
             // the new text.
             optimizer: OptimizerConfig {
-                step: StepSettings { label_smoothing: 0.0, muon: None, ..self.optimizer.step },
+                step: StepSettings { label_smoothing: 0.0, muon: None, r_drop: None, ..self.optimizer.step },
                 ..self.optimizer
             },
             schedule: Schedule {
@@ -479,11 +493,11 @@ mod tests {
         for preset in Preset::ALL {
             let config = TrainConfig::new(preset);
             config.check().unwrap();
-            let muon = (preset == Preset::Tiny).then_some(0.2);
-            assert_eq!(config.optimizer.step, StepSettings { muon, ..StepSettings::default() });
+            let [muon, r_drop] = [0.2, 5.0].map(|value| (preset == Preset::Tiny).then_some(value));
+            assert_eq!(config.optimizer.step, StepSettings { muon, r_drop, ..StepSettings::default() });
         }
         let tiny = TrainConfig::new(Preset::Tiny);
-        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.25, 0.0, Some(5000)));
+        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.2, 0.0, Some(4000)));
         assert_eq!((tiny.batch.plan.max_tokens, tiny.checkpoints.average), (4096, 10));
         assert_eq!(TrainConfig::new(Preset::Big).model.dropout, 0.3);
     }

@@ -70,6 +70,7 @@ fn run_commands(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: 
                 if stop.load(Ordering::Relaxed) {
                     trainer.ask_to_stop();
                 }
+                trainer.set_r_drop(config.optimizer.r_drop_in(epoch));
                 trainer.step(&batches, f32::from_bits(rate_bits))?;
             }
             Command::Moments => trainer.collect_moments(),

@@ -154,9 +154,10 @@ impl Run<'_> {
             Err(error) => return Err(self.saved_before(error)),
         };
         let place = BatchPlace { epoch: self.state.epoch, position: self.state.position };
+        self.trainer.set_r_drop(self.config.optimizer.r_drop_in(place.epoch));
         let report = self.workers.step(&mut self.trainer, place, &batches, rate as f32)?;
         self.asked_to_stop |= report.stop;
-        self.check_divergence(number, report.loss, report.applied)?;
+        self.check_divergence(number, &report)?;
         if let Some(ema) = &mut self.ema {
             ema.update(number, self.trainer.weights());
         }
@@ -248,8 +249,10 @@ impl Run<'_> {
     }
 
     /// Stops a diverged run before it saves anything.
-    fn check_divergence(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
-        let why = if applied {
+    fn check_divergence(&mut self, step: u64, report: &StepReport) -> Result<()> {
+        // Without R-Drop's divergence, which a run may begin to add later.
+        let loss = report.nll;
+        let why = if report.applied {
             let (mean, least) = self.state.running.unwrap_or((loss, loss));
             let mean = mean + (loss - mean) / LOOK_BACK.min(step as f64);
             let least = least.min(mean);
@@ -258,7 +261,7 @@ impl Run<'_> {
             let exploded = step > LOOK_BACK as u64 && mean > 1.3 * least + 1.0;
             exploded.then(|| format!("the loss has risen from {least:.2} to {mean:.2}"))
         } else {
-            Some(format!("loss or gradient is no longer a number (loss {loss})"))
+            Some(format!("loss or gradient is no longer a number (loss {})", report.loss))
         };
         let Some(why) = why else { return Ok(()) };
         let peak = self.schedule().peak(self.config.model.d_model);

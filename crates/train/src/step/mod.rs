@@ -242,6 +242,11 @@ impl Trainer {
         self.optimizer.weights()
     }
 
+    /// Changes R-Drop's weight from the next step on; all ranks must do so before the same step.
+    pub(crate) fn set_r_drop(&mut self, weight: Option<f32>) {
+        self.settings.r_drop = weight;
+    }
+
     /// The number of steps taken.
     pub fn steps(&self) -> u64 {
         self.optimizer.steps()

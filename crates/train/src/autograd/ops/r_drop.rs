@@ -67,19 +67,27 @@ impl RDrop {
             logits.resize(2 * group * words, 0.0);
         }
         let mut exponentials = Vec::with_capacity(2 * words);
+        // The rows of both passes, contiguous, so that one matmul reads or writes them all; then
+        // their gradients.
+        let mut rows_of_both = vec![0.0; 2 * group * d];
 
         for first in (0..half).step_by(group.max(1)) {
             let rows = group.min(half - first);
-            let (one, two) = logits[..2 * rows * words].split_at_mut(rows * words);
             let starts = [first, half + first];
-            for (logits, start) in [&mut *one, &mut *two].into_iter().zip(starts) {
-                let to = MatMut::new(logits, rows, words);
-                cx.gemm.matmul(to, x.rows_from(start, rows), columns, Accumulate::Overwrite, cx.threads);
-                if let Some(bias) = bias {
-                    let rows = logits.chunks_exact_mut(words);
-                    rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
-                }
+            let logits = &mut logits[..2 * rows * words];
+            let both = &mut rows_of_both[..2 * rows * d];
+            for (r, to) in both.chunks_exact_mut(d.max(1)).enumerate() {
+                to.copy_from_slice(x.row(starts[r / rows] + r % rows));
             }
+            let shape = (2 * rows, words);
+            let to = MatMut::new(logits, shape.0, shape.1);
+            let x = Mat::new(both, 2 * rows, d);
+            cx.gemm.matmul(to, x, columns, Accumulate::Overwrite, cx.threads);
+            if let Some(bias) = bias {
+                let rows = logits.chunks_exact_mut(words);
+                rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
+            }
+            let (one, two) = logits.split_at_mut(rows * words);
             let pairs = one.chunks_exact_mut(words).zip(two.chunks_exact_mut(words));
             for (r, (a, b)) in pairs.enumerate() {
                 let target = targets[first + r] as usize;
@@ -89,12 +97,12 @@ impl RDrop {
                 cx.scratch.nll += f64::from(row.nll[0]) + f64::from(row.nll[1]);
             }
             let Some(de) = gradient.as_deref_mut() else { continue };
-            for (grad, start) in [one, two].into_iter().zip(starts) {
-                let grad = Mat::new(grad, rows, words);
-                let dx = MatMut::new(&mut saved[start * d..][..rows * d], rows, d);
-                cx.gemm.matmul(dx, grad, table, Accumulate::Overwrite, cx.threads);
-                let x = x.rows_from(start, rows);
-                cx.gemm.matmul(MatMut::new(&mut *de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
+            let grad = Mat::new(logits, shape.0, shape.1);
+            cx.gemm.matmul(MatMut::new(de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
+            let dx = MatMut::new(both, 2 * rows, d);
+            cx.gemm.matmul(dx, grad, table, Accumulate::Overwrite, cx.threads);
+            for (from, start) in both.chunks_exact(rows * d).zip(starts) {
+                saved[start * d..][..rows * d].copy_from_slice(from);
             }
         }
         cx.scratch.logits = logits;
