@@ -3,7 +3,7 @@
 use crate::common::{losses, run, small_config};
 use crate::records::validations;
 use regard_core::formats::Model;
-use regard_train::{End, TrainConfig, resumed_config};
+use regard_train::{End, Record, TrainConfig, read_log, resumed_config};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ fn a_resumed_run_is_the_run_that_was_never_stopped() {
     config.optimizer.step.adam.clip = Some(1.0);
     config.batch.accumulate = 2;
     config.tokenizer.bpe_dropout = 0.1;
+    config.optimizer.r_drop_after = 1;
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
     let (outcome, _) = run(&config, &whole, false, u64::MAX);
     let outcome = outcome.unwrap();
@@ -51,6 +52,37 @@ fn a_resumed_run_is_the_run_that_was_never_stopped() {
     assert_eq!(losses(&parts)[..14], expected);
     let error = resumed_config(&parts, |c| c.set("d_model=32")).unwrap_err().to_string();
     assert!(error.starts_with("model.d_model: cannot change in the middle of a run"), "{error}");
+}
+
+#[test]
+fn r_drop_begins_after_its_epochs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    let losses_with = |config: &TrainConfig, name: &str| {
+        let out = folder.path().join(name);
+        run(config, &out, false, u64::MAX).0.unwrap();
+        losses(&out)
+    };
+    config.optimizer.step.r_drop = None;
+    let without = losses_with(&config, "without");
+    config.optimizer.step.r_drop = Some(5.0);
+    for after in [0, 1, 2] {
+        config.optimizer.r_drop_after = after;
+        let with = losses_with(&config, &format!("after-{after}"));
+        let same = with.iter().zip(&without).take_while(|(with, without)| with == without).count();
+        let expected = after * steps_of_first_epoch(&folder.path().join("without"));
+        assert_eq!(same as u64, expected, "R-Drop after {after} epochs began after {same} steps");
+    }
+}
+
+/// The number of steps in the first epoch of a run.
+fn steps_of_first_epoch(out: &Path) -> u64 {
+    let records = read_log(&out.join("logs/log.jsonl")).unwrap();
+    let last = records.iter().filter_map(|record| match record {
+        Record::Step(step) if step.epoch <= 1.0 => Some(step.step),
+        _ => None,
+    });
+    last.max().unwrap()
 }
 
 #[test]
