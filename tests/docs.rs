@@ -478,7 +478,7 @@ fn the_examples_of_the_guide_run() {
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
     for (line, code) in &blocks {
         let code = ["20", "60"].iter().fold(code.clone(), |code, minutes| {
-            code.replace(&format!("--minutes {minutes}"), "--steps 60 --set warmup=20 --set tokenizer.size=400")
+            code.replace(&format!("--minutes {minutes}"), "--steps 60 --set tokenizer.size=400")
         });
         let output = Command::new("sh")
             .args(["-c", &format!("{SMALL}{code}")])
