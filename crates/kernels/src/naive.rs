@@ -2,7 +2,7 @@
 //! and their gradients with these.
 
 /// `A·B` with `A [m, k]`, `B [k, n]`.
-pub fn product(a: &[f64], b: &[f64], m: usize, n: usize, k: usize) -> Vec<f64> {
+pub fn matmul(a: &[f64], b: &[f64], m: usize, n: usize, k: usize) -> Vec<f64> {
     let mut c = vec![0.0; m * n];
     for i in 0..m {
         for j in 0..n {

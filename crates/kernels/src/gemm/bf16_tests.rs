@@ -139,7 +139,7 @@ fn every_transposition_agrees_with_the_naive_twin() {
             for &n in SIZES {
                 for &k in &[0, 1, 2, 33] {
                     let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
-                    let want = naive::product(&widen(&rounded(&a)), &widen(&rounded(&b)), m, n, k);
+                    let want = naive::matmul(&widen(&rounded(&a)), &widen(&rounded(&b)), m, n, k);
                     let plus: Vec<f64> = want.iter().zip(&old).map(|(w, o)| w + f64::from(*o)).collect();
                     in_every_form((m, n, k), &a, &b, |form, a, b| {
                         for (into, want) in [(Accumulate::Overwrite, &want), (Accumulate::Add, &plus)] {
@@ -166,7 +166,7 @@ fn sums_beyond_a_block_are_exact_where_they_can_be() {
     for (m, n, k) in [(13, 40, KC + 1), (7, 530, 9), (3, 17, 2 * KC - 1), (12, 32, KC)] {
         let (a, b) = (whole(m * k, 4), whole(k * n, 5));
         let want: Vec<f32> =
-            naive::product(&widen(&a), &widen(&b), m, n, k).iter().map(|&x| x as f32).collect();
+            naive::matmul(&widen(&a), &widen(&b), m, n, k).iter().map(|&x| x as f32).collect();
         for (name, product) in every_way() {
             in_every_form((m, n, k), &a, &b, |form, a, b| {
                 let mut c = vec![f32::NAN; m * n];

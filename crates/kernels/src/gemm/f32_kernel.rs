@@ -398,7 +398,7 @@ mod tests {
             for (m, n, k) in sizes() {
                 let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
                 let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
-                let want = naive::product(&widen(&a), &widen(&b), m, n, k);
+                let want = naive::matmul(&widen(&a), &widen(&b), m, n, k);
                 let plus: Vec<f64> = want.iter().zip(&old).map(|(w, o)| w + f64::from(*o)).collect();
                 let (a, at) = (Mat::new(&a, m, k), Mat::new(&at, k, m).t());
                 let (b, bt) = (Mat::new(&b, k, n), Mat::new(&bt, n, k).t());

@@ -25,7 +25,7 @@ fn multiply(w: &PackedB, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<f32> 
 /// `x·Wᵀ + bias` in f64.
 fn wanted(x: &[f32], w: &[f32], (m, n, k): (usize, usize, usize), bias: &[f32]) -> Vec<f64> {
     let turned: Vec<f64> = (0..k * n).map(|i| f64::from(w[i % n * k + i / n])).collect();
-    let mut y = naive::product(&widen(x), &turned, m, n, k);
+    let mut y = naive::matmul(&widen(x), &turned, m, n, k);
     y.iter_mut().enumerate().for_each(|(i, y)| *y += f64::from(bias[i % n]));
     y
 }

@@ -220,7 +220,7 @@ mod tests {
                         for add in [false, true] {
                             let mut got = c.clone();
                             product_of(isa, (m, n, k), &a, &b, &mut got, add);
-                            let mut want = naive::product(&widen(&a), &widen(&b), m, n, k);
+                            let mut want = naive::matmul(&widen(&a), &widen(&b), m, n, k);
                             if add {
                                 want.iter_mut().zip(&c).for_each(|(w, c)| *w += f64::from(*c));
                             }

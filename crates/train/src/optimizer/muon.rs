@@ -100,9 +100,9 @@ mod tests {
         let [a, b, c] = COEFFICIENTS.map(f64::from);
         for _ in 0..ITERATIONS {
             let transposed: Vec<f64> = (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect();
-            let gram = naive::product(&x, &transposed, rows, rows, cols);
-            let cubic = naive::product(&gram, &x, rows, cols, rows);
-            let quintic = naive::product(&gram, &cubic, rows, cols, rows);
+            let gram = naive::matmul(&x, &transposed, rows, rows, cols);
+            let cubic = naive::matmul(&gram, &x, rows, cols, rows);
+            let quintic = naive::matmul(&gram, &cubic, rows, cols, rows);
             x = x.iter().zip(&cubic).zip(&quintic).map(|((x, y), z)| a * x + b * y + c * z).collect();
         }
         x
@@ -125,12 +125,12 @@ mod tests {
                 // space.
                 let v = random(rows.min(cols), 4);
                 let length = |v: &[f32]| v.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
-                let product: Vec<f32> = if rows <= cols {
+                let image: Vec<f32> = if rows <= cols {
                     (0..cols).map(|c| (0..rows).map(|r| got[r * cols + c] * v[r]).sum()).collect()
                 } else {
                     (0..rows).map(|r| (0..cols).map(|c| got[r * cols + c] * v[c]).sum()).collect()
                 };
-                let ratio = length(&product) / length(&v);
+                let ratio = length(&image) / length(&v);
                 assert!((0.6..1.25).contains(&ratio), "{isa} {rows} × {cols}: {ratio}");
             }
         }
