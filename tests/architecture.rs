@@ -91,7 +91,7 @@ fn the_library_alone_is_inference_and_metrics() {
     }
 }
 
-/// Vocabularies are trained by `regard-train`; whoever only translates compiles nothing of it.
+/// Vocabularies are trained by `regard-train`; a program that only translates compiles nothing of it.
 #[test]
 fn only_training_enables_the_training_of_tokenizers() {
     let enables = |package: &[&str]| {

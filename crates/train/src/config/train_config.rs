@@ -162,7 +162,7 @@ pub struct OptimizerConfig {
     pub r_drop_after: u64,
     /// Whether new weights start closer to the identity: the last matrix of each sub-layer is
     /// smaller by the factor that DeepNorm (Wang et al., 2022) gives for the number of layers. A
-    /// post-norm model then learns its attention in a third of the steps.
+    /// post-norm model then learns its attention earlier.
     #[serde(default)]
     pub deepnorm: bool,
 }
