@@ -58,6 +58,6 @@ pub use regard_random::Key;
 pub use softmax::{log_softmax_rows, softmax_rows};
 pub use ssru::{SsruSaved, ssru_backward, ssru_forward, ssru_step};
 pub use system_memory::SystemMemory;
-pub use team::Team;
+pub use team::{Invitation, Team};
 pub use timer::Timer;
 pub use vocabulary::{Bans, BestWords, Vocabulary, log_probabilities};

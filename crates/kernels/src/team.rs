@@ -8,21 +8,25 @@
 //! No piece of work is assigned to a thread: the first free thread takes it. A thread whose core
 //! runs another program, or that has not woken up yet, does not delay the others, because the owner
 //! takes its piece.
+//!
+//! A thread that has run out of work of its own can join another thread's team through an
+//! [`Invitation`], for as long as that team exists.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use sync::thread::{self, JoinHandle};
-use sync::{Arc, UnsafeCell};
+use sync::thread::{self, JoinHandle, Thread};
+use sync::{Arc, Mutex, UnsafeCell};
 
 /// The synchronization primitives: those of the standard library or, with `--cfg loom`, those of
 /// loom, which explores every interleaving of the threads.
 mod sync {
     #[cfg(loom)]
-    pub(super) use loom::{cell::UnsafeCell, hint, sync::Arc, sync::atomic, thread};
+    pub(super) use loom::{
+        cell::UnsafeCell, hint, sync::Arc, sync::Mutex, sync::MutexGuard, sync::atomic, thread,
+    };
     #[cfg(not(loom))]
-    pub(super) use std::{hint, sync::Arc, sync::atomic, thread};
+    pub(super) use std::{hint, sync::Arc, sync::Mutex, sync::MutexGuard, sync::atomic, thread};
 
     /// The standard library's cell with the interface of loom's.
     #[cfg(not(loom))]
@@ -65,6 +69,10 @@ struct Shared {
     pending: AtomicUsize,
     panicked: AtomicBool,
     stop: AtomicBool,
+    /// Threads that have joined through an [`Invitation`] and do not count as members yet.
+    joined: Mutex<Vec<Thread>>,
+    /// The number of all threads that have ever joined.
+    guests: AtomicUsize,
 }
 
 /// The bits of [`Shared::unclaimed`] that count pieces.
@@ -110,6 +118,8 @@ impl Shared {
 pub struct Team {
     shared: Arc<Shared>,
     others: Vec<JoinHandle<()>>,
+    /// Threads that have joined and count as members.
+    guests: Vec<Thread>,
 }
 
 impl fmt::Debug for Team {
@@ -128,6 +138,8 @@ impl Team {
             pending: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            joined: Mutex::new(Vec::new()),
+            guests: AtomicUsize::new(0),
         });
         let others = (1..size.min(MAX_THREADS))
             .map_while(|_| {
@@ -135,12 +147,28 @@ impl Team {
                 thread::Builder::new().name("regard team".into()).spawn(move || worker_loop(&shared)).ok()
             })
             .collect();
-        Team { shared, others }
+        Team { shared, others, guests: Vec::new() }
+    }
+
+    /// Lets other threads join this team.
+    pub fn invitation(&self) -> Invitation {
+        Invitation(Arc::clone(&self.shared))
+    }
+
+    /// Counts threads that have joined since the last call as members, so that the next work has
+    /// pieces for them.
+    pub fn admit(&mut self) {
+        // Their threads take pieces even if they are not admitted, so a late look does no harm.
+        if self.shared.guests.load(Ordering::Relaxed) > self.guests.len() {
+            let mut joined = lock(&self.shared.joined);
+            let room = MAX_THREADS.saturating_sub(self.size()).min(joined.len());
+            self.guests.extend(joined.drain(..room));
+        }
     }
 
     /// The number of threads.
     pub fn size(&self) -> usize {
-        1 + self.others.len()
+        1 + self.others.len() + self.guests.len()
     }
 
     /// Calls `work` once for each number below the size of the team, on as many threads as are
@@ -149,7 +177,7 @@ impl Team {
     /// # Panics
     /// If one of the calls panics.
     pub fn run(&mut self, work: &Work<'_>) {
-        if self.others.is_empty() {
+        if self.size() == 1 {
             return work(0);
         }
         // SAFETY: the lifetime is erased, but nobody holds the pointer when this function returns:
@@ -159,11 +187,11 @@ impl Team {
         // reads it.
         self.shared.work.with_mut(|work| unsafe { *work = Some(erased) });
         // Piece 0 belongs to this thread.
-        let others = self.others.len();
+        let others = self.size() - 1;
         self.shared.pending.store(others, Ordering::Relaxed);
         let before = self.shared.unclaimed.load(Ordering::Relaxed);
         self.shared.unclaimed.store(before.wrapping_add(PIECES + 1) | others, Ordering::Release);
-        self.others.iter().for_each(|other| other.thread().unpark());
+        self.unpark();
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
         // Run the pieces that the others have not taken.
         while let Some(piece) = self.shared.take() {
@@ -184,35 +212,84 @@ impl Team {
     /// # Panics
     /// If there are more than 16 items and more than one thread, or `work` panics.
     pub fn each<T: Send>(&mut self, items: impl Iterator<Item = T>, work: impl Fn(T) + Sync) {
-        if self.others.is_empty() {
+        if self.size() == 1 {
             return items.for_each(work);
         }
-        let mut slots: [Mutex<Option<T>>; MAX_THREADS] = std::array::from_fn(|_| Mutex::new(None));
+        let slots: [Mutex<Option<T>>; MAX_THREADS] = std::array::from_fn(|_| Mutex::new(None));
         let mut count = 0;
         for item in items {
             assert!(count < MAX_THREADS, "more than {MAX_THREADS} items");
-            *slots[count].get_mut().unwrap_or_else(|e| e.into_inner()) = Some(item);
+            *lock(&slots[count]) = Some(item);
             count += 1;
         }
         let (slots, size) = (&slots[..count], self.size());
         self.run(&|number| {
             for slot in slots.iter().skip(number).step_by(size) {
-                let item = slot.lock().unwrap_or_else(|e| e.into_inner()).take();
+                let item = lock(slot).take();
                 item.into_iter().for_each(&work);
             }
         });
+    }
+
+    /// Wakes the members that sleep.
+    fn unpark(&self) {
+        self.others.iter().for_each(|other| other.thread().unpark());
+        self.guests.iter().for_each(Thread::unpark);
     }
 }
 
 impl Drop for Team {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
+        // Later guests see `stop` when they get the lock.
+        self.guests.append(&mut lock(&self.shared.joined));
+        self.unpark();
         for other in self.others.drain(..) {
             other.thread().unpark();
             // `run` has already reported any panic.
             let _ = other.join();
         }
     }
+}
+
+/// Lets a thread that has run out of work join a team.
+#[derive(Clone)]
+pub struct Invitation(Arc<Shared>);
+
+impl fmt::Debug for Invitation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invitation").field("open", &self.is_open()).field("guests", &self.guests()).finish()
+    }
+}
+
+impl Invitation {
+    /// Whether the team still exists.
+    pub fn is_open(&self) -> bool {
+        !self.0.stop.load(Ordering::Acquire)
+    }
+
+    /// The number of threads that have accepted.
+    pub fn guests(&self) -> usize {
+        self.0.guests.load(Ordering::Relaxed)
+    }
+
+    /// Joins the team and works for it until it is dropped.
+    pub fn accept(&self) {
+        {
+            let mut joined = lock(&self.0.joined);
+            if !self.is_open() {
+                return;
+            }
+            joined.push(thread::current());
+            self.0.guests.fetch_add(1, Ordering::Relaxed);
+        }
+        worker_loop(&self.0);
+    }
+}
+
+/// Locks a mutex, whether or not a thread panicked while it held it.
+fn lock<T>(mutex: &Mutex<T>) -> sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// The loop of the helper threads: wait for a piece of work and run it.
@@ -281,6 +358,33 @@ mod tests {
     }
 
     #[test]
+    fn threads_join_and_leave_with_the_team() {
+        let mut team = Team::new(1);
+        let (invitation, late) = (team.invitation(), team.invitation());
+        thread::scope(|scope| {
+            let guests = [0, 1].map(|_| scope.spawn(|| invitation.accept()));
+            while team.size() < 3 {
+                team.admit();
+            }
+            assert_eq!((invitation.guests(), invitation.is_open()), (2, true));
+            let counts: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+            for round in 0..200 {
+                if round == 100 {
+                    thread::sleep(std::time::Duration::from_millis(20));
+                }
+                team.run(&|number| {
+                    counts[number].fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200));
+            drop(team);
+            guests.into_iter().for_each(|guest| guest.join().unwrap());
+        });
+        assert!(!late.is_open());
+        late.accept();
+    }
+
+    #[test]
     fn a_panic_reaches_the_owner_and_the_team_goes_on() {
         let mut team = Team::new(3);
         for bad in [0, 2] {
@@ -320,6 +424,29 @@ mod model {
                 // SAFETY: the pieces are done; loom checks it.
                 assert!(done.iter().all(|cell| cell.0.with(|count| unsafe { *count }) == round));
             }
+        });
+    }
+
+    #[test]
+    fn a_guest_comes_at_any_time_and_leaves_with_the_team() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let mut team = Team::new(1);
+            let invitation = team.invitation();
+            let guest = thread::spawn(move || invitation.accept());
+            for round in 1..=2 {
+                team.admit();
+                let done: Vec<Once> = (0..team.size()).map(|_| Once(UnsafeCell::new(0))).collect();
+                team.run(&|piece| {
+                    // SAFETY: each piece has a cell of its own; loom checks it.
+                    done[piece].0.with_mut(|count| unsafe { *count += round });
+                });
+                // SAFETY: the pieces are done; loom checks it.
+                assert!(done.iter().all(|cell| cell.0.with(|count| unsafe { *count }) == round));
+            }
+            drop(team);
+            guest.join().unwrap();
         });
     }
 
