@@ -112,8 +112,8 @@ pub(crate) trait Simd: Copy {
     fn shr_u<const N: i32>(self, a: Self::U) -> Self::U;
     /// `a < b` as unsigned numbers.
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M;
-    /// Whether any lane is true.
-    fn any(self, m: Self::M) -> bool;
+    /// The true lanes as bits, the first in the lowest one.
+    fn bits(self, m: Self::M) -> u32;
 
     fn splat_i(self, x: i32) -> Self::I;
     /// # Safety

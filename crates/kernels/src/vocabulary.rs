@@ -236,10 +236,12 @@ fn scan_body<S: Simd>(s: S, x: &[f32], first: u32, count: usize, best: &mut Vec<
     vectors!(S, x.len(), at => {
         let v = at.fill(s, at.read(s, x), f32::NEG_INFINITY);
         top = s.max(v, top);
-        if s.any(s.lt(bound, v)) {
-            let from = at.index();
-            for (i, &logit) in x[from..x.len().min(from + S::LANES)].iter().enumerate() {
-                enter(best, count, first + (from + i) as u32, logit);
+        let mut better = s.bits(s.lt(bound, v));
+        if better != 0 {
+            while better != 0 {
+                let i = at.index() + better.trailing_zeros() as usize;
+                enter(best, count, first + i as u32, x[i]);
+                better &= better - 1;
             }
             bound = s.splat(least(best));
         }

@@ -205,8 +205,8 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
-    fn any(self, m: Self::M) -> bool {
-        op!(_mm256_movemask_ps(m)) != 0
+    fn bits(self, m: Self::M) -> u32 {
+        op!(_mm256_movemask_ps(m)) as u32
     }
     #[inline(always)]
     fn splat_i(self, x: i32) -> Self::I {

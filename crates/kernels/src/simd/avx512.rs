@@ -161,8 +161,8 @@ impl Simd for Avx512 {
         op!(_mm512_cmplt_epu32_mask(a, b))
     }
     #[inline(always)]
-    fn any(self, m: Self::M) -> bool {
-        m != 0
+    fn bits(self, m: Self::M) -> u32 {
+        u32::from(m)
     }
     #[inline(always)]
     fn splat_i(self, x: i32) -> Self::I {

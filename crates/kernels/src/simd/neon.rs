@@ -150,8 +150,8 @@ impl Simd for Neon {
         op!(vcltq_u32(a, b))
     }
     #[inline(always)]
-    fn any(self, m: Self::M) -> bool {
-        op!(vmaxvq_u32(m)) != 0
+    fn bits(self, m: Self::M) -> u32 {
+        op!(vaddvq_u32(vandq_u32(m, vld1q_u32([1, 2, 4, 8].as_ptr()))))
     }
     #[inline(always)]
     fn splat_i(self, x: i32) -> Self::I {

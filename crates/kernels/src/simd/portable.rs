@@ -144,8 +144,8 @@ impl Simd for Portable {
         std::array::from_fn(|i| a[i] < b[i])
     }
     #[inline(always)]
-    fn any(self, m: Self::M) -> bool {
-        m.contains(&true)
+    fn bits(self, m: Self::M) -> u32 {
+        (0..N).map(|i| u32::from(m[i]) << i).sum()
     }
     #[inline(always)]
     fn splat_i(self, x: i32) -> Self::I {
