@@ -19,7 +19,7 @@ pub const MAX_INT8_K: usize = (i32::MAX / (254 * 128)) as usize;
 
 /// Rows of the input that stay in the L2 cache while all panels are processed; a multiple of every
 /// [`Simd::INT8_MR`].
-const MC: usize = 60;
+const MC: usize = 252;
 
 /// KC and NC are unbounded. The whole sum stays in registers, because C can hold only floats; and
 /// columns need no blocks, because B is already packed and a panel fits the L1 cache.

@@ -88,13 +88,17 @@ pub(super) fn run<K: MicroKernel>(mut kernel: K, mut c: MatMut<'_>, k: usize) {
 /// of [`with_height`], because each height is separate code.
 #[inline(always)]
 fn tile_height(mr: usize, remaining: usize) -> usize {
-    if remaining >= mr { mr } else { remaining.min(6) }
+    match remaining {
+        _ if remaining >= mr => mr,
+        8.. => 8,
+        _ => remaining.min(6),
+    }
 }
 
-/// Calls `$tile` with the height, 12 or at most 6, as the constant `$R`.
+/// Calls `$tile` with the height, 12, 8 or at most 6, as the constant `$R`.
 macro_rules! with_height {
     ($height:expr, $most:expr, $R:ident => $tile:expr) => {
-        with_height!(@each $height, $most, $R => $tile, 12 6 5 4 3 2 1)
+        with_height!(@each $height, $most, $R => $tile, 12 8 6 5 4 3 2 1)
     };
     (@each $height:expr, $most:expr, $R:ident => $tile:expr, $($count:literal)*) => {
         match $height {
