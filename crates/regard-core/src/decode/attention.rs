@@ -7,7 +7,7 @@ use super::ragged_vec::RaggedVec;
 use super::workspace::Tensor;
 use crate::batch::Packed;
 use crate::model::{CrossAttentionLayer, HeadShape, RelativePositions, SelfAttentionLayer, Side};
-use regard_kernels::{Attention, MatMut, Paged, Relative, attention_forward, paged_attention};
+use regard_kernels::{Attention, Mat, MatMut, Paged, Relative, Team, attention_forward, paged_attention};
 
 impl Pass<'_> {
     /// Self-attention of whole source sentences.
@@ -53,7 +53,9 @@ impl Pass<'_> {
         layer: &SelfAttentionLayer,
         step: &Step,
     ) -> Tensor {
-        let Pass { engine, workspace, distances, weights: recorded, input: Input::Step(_, cache), .. } = self
+        let Pass {
+            engine, team, workspace, distances, weights: recorded, input: Input::Step(_, cache), ..
+        } = self
         else {
             unreachable!("a step has a cache")
         };
@@ -71,35 +73,78 @@ impl Pass<'_> {
         let relative = relative(engine, distances, layer, heads.heads);
         let rows = step.rows.len();
         workspace.make(rows, values, |w, y| {
-            let mut scratch = std::mem::take(&mut w.scratch);
+            let mut scratch = std::mem::take(&mut w.scores);
             let past = if layer.mask.window.is_some() { &w.windowed } else { &step.past };
             let q = w.mat(qkv).columns(0, keys);
             let to = MatMut::new(y, rows, values);
             let weights = record(&mut recorded.own, heads.heads * past.items().len());
             let shape = paged(heads, config.score_scale(Side::Target), past, relative);
-            paged_attention(engine.isa(), &shape, q, cache.mat(), to, weights, &mut scratch);
-            w.scratch = scratch;
+            attend(engine, team, &shape, (q, cache.mat()), to, weights, &mut scratch);
+            w.scores = scratch;
         })
     }
 
     /// Cross-attention of the new tokens over the source, whose keys and values are in the cache.
     pub(super) fn source_attention(&mut self, q: Tensor, layer: &CrossAttentionLayer) -> Tensor {
-        let Pass { engine, workspace, weights: recorded, input: Input::Step(step, cache), .. } = self else {
+        let Pass { engine, team, workspace, weights: recorded, input: Input::Step(step, cache), .. } = self
+        else {
             unreachable!("an encoder has no cross-attention")
         };
         let config = engine.model().config();
         let heads = config.head_shape(Side::Target);
         let rows = step.rows.len();
         workspace.make(rows, heads.values(), |w, y| {
-            let mut scratch = std::mem::take(&mut w.scratch);
+            let mut scratch = std::mem::take(&mut w.scores);
             let to = MatMut::new(y, rows, heads.values());
             let weights = record(&mut recorded.cross, heads.heads * step.source.items().len());
             let shape = paged(heads, config.score_scale(Side::Target), &step.source, None);
             let kv = cache.source(layer.layer).mat();
-            paged_attention(engine.isa(), &shape, w.mat(q), kv, to, weights, &mut scratch);
-            w.scratch = scratch;
+            attend(engine, team, &shape, (w.mat(q), kv), to, weights, &mut scratch);
+            w.scores = scratch;
         })
     }
+}
+
+/// The minimum number of elements of keys and values that are worth another thread.
+const ELEMENTS_PER_THREAD: usize = 1 << 18;
+
+/// Attention of single queries `[r, h·d_k]` over cache rows, on the threads of a team: each takes
+/// some of the queries, and scratch memory of its own. With `weights`, one thread takes all.
+fn attend(
+    engine: &Engine,
+    team: &mut Team,
+    shape: &Paged<'_>,
+    (q, kv): (Mat<'_>, Mat<'_>),
+    to: MatMut<'_>,
+    weights: Option<&mut [f32]>,
+    scratch: &mut Vec<Vec<f32>>,
+) {
+    let threads = if weights.is_some() {
+        1
+    } else {
+        team.size().min(1 + shape.rows.len() * kv.cols() / ELEMENTS_PER_THREAD)
+    };
+    scratch.resize_with(threads.max(scratch.len()), Vec::new);
+    let share = q.rows().div_ceil(threads).max(1);
+    if share >= q.rows() {
+        return paged_attention(engine.isa(), shape, q, kv, to, weights, &mut scratch[0]);
+    }
+    let mut rest = Some(to);
+    let parts = (0..q.rows()).step_by(share).zip(scratch).map(|(start, scratch)| {
+        let rows = share.min(q.rows() - start);
+        let to = rest.take().map(|to| {
+            let (part, others) = to.split_rows(rows);
+            rest = Some(others);
+            part
+        });
+        (start, rows, to, scratch)
+    });
+    team.each(parts, |(start, rows, to, scratch)| {
+        if let Some(to) = to {
+            let shape = Paged { offsets: &shape.offsets[start..=start + rows], ..*shape };
+            paged_attention(engine.isa(), &shape, q.rows_from(start, rows), kv, to, None, scratch);
+        }
+    });
 }
 
 /// A buffer for the weights of one more layer, if they are recorded.

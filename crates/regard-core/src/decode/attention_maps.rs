@@ -7,6 +7,7 @@ use super::{Engine, SearchOptions};
 use crate::batch::Packed;
 use crate::model::{AttentionKind, AttentionMap, Side};
 use crate::{Error, Result};
+use regard_kernels::Team;
 use std::ops::Range;
 
 /// The weights of all attentions for `source` and a given `target`, both with their end token.
@@ -18,9 +19,10 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
     }
     check_pairs(&[engine], &[(source.to_vec(), target.to_vec())], &SearchOptions::default())?;
     let config = engine.model().config();
-    let (mut inference, mut cache) = (Inference::new(engine, 1), ModelCache::default());
+    let (mut inference, mut cache) = (Inference::new(engine), ModelCache::default());
+    let mut team = Team::new(1);
     inference.weights.own = Some(Vec::new());
-    inference.encode(&Packed::new([source]), &mut cache);
+    inference.encode(&mut team, &Packed::new([source]), &mut cache);
     let heads = config.head_shape(Side::Source).heads;
     let encoder = inference.weights.own.take().unwrap_or_default();
     let mut maps: Vec<AttentionMap> = encoder
@@ -37,7 +39,7 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
         .collect();
     (inference.weights.own, inference.weights.cross) = (Some(Vec::new()), Some(Vec::new()));
     let read = [&[config.start()], &target[..m - 1]].concat();
-    inference.decode(&Step::whole(&read, n), &mut cache);
+    inference.decode(&mut team, &Step::whole(&read, n), &mut cache);
     let own = inference.weights.own.take().unwrap_or_default();
     let cross = inference.weights.cross.take().unwrap_or_default();
     let heads = config.head_shape(Side::Target).heads;
@@ -58,7 +60,7 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
 /// The output of the encoder for a source sentence with its end token: `[n, d]`.
 pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
     check(&[engine], &[source.to_vec()], &SearchOptions::default())?;
-    Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
+    Ok(Inference::new(engine).encoder_output(&mut Team::new(1), &Packed::new([source])))
 }
 
 /// The inputs of a matmul.
@@ -79,11 +81,12 @@ pub fn layer_inputs(engine: &Engine, source: &[u32], target: &[u32]) -> Result<V
     }
     check_pairs(&[engine], &[(source.to_vec(), target.to_vec())], &SearchOptions::default())?;
     let config = engine.model().config();
-    let (mut inference, mut cache) = (Inference::new(engine, 1), ModelCache::default());
+    let (mut inference, mut cache) = (Inference::new(engine), ModelCache::default());
+    let mut team = Team::new(1);
     inference.inputs = Some(Vec::new());
-    inference.encode(&Packed::new([source]), &mut cache);
+    inference.encode(&mut team, &Packed::new([source]), &mut cache);
     let read = [&[config.start()], &target[..target.len() - 1]].concat();
-    let (x, ..) = inference.decode(&Step::whole(&read, source.len()), &mut cache);
+    let (x, _) = inference.decode(&mut team, &Step::whole(&read, source.len()), &mut cache);
     let (values, columns) = (x.data().to_vec(), x.cols());
     let output = LayerInputs { weight: engine.model().output().offset, values, columns };
     Ok(inference.inputs.take().into_iter().flatten().chain([output]).collect())

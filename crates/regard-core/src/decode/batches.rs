@@ -1,38 +1,48 @@
 //! Batches of sentences of similar length, distributed over the cores.
 
-use std::sync::Mutex;
+use regard_kernels::Team;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// Processes batches of at most `most` sentences, one at a time per core, and returns the results
 /// of `work` in the order of the sentences. `worker` creates the state that a core keeps between
-/// batches, given the number of threads per matmul.
+/// batches, given the threads of its matmuls.
+///
+/// A core that finds no batch left joins the team of one that is still working.
 pub(super) fn in_batches<W, T: Send>(
     lengths: &[usize],
     most: usize,
     threads: usize,
     results: &mut [T],
-    worker: impl Fn(usize) -> W + Sync,
+    worker: impl Fn(Team) -> W + Sync,
     work: impl Fn(&mut W, &[usize]) -> Vec<T> + Sync,
 ) {
-    // Batch sentences of similar length; the longest first, so that no core is left with them at
-    // the end.
+    // Batch sentences of similar length; the longest first, so that the last batches are short.
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
-    let per_batch = most.min(lengths.len().div_ceil(threads.max(1))).max(1);
-    let batches = batches(&order, lengths, per_batch, threads);
+    let batches = batches(&order, lengths, per_batch(lengths.len(), most, threads));
     let workers = threads.clamp(1, batches.len().max(1));
-    // With fewer batches than cores, the remaining cores help inside the matmuls.
+    // With fewer batches than cores, the remaining cores help from the beginning.
     let inside = (threads / workers).max(1);
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(results);
+    let (results, invitations) = (Mutex::new(results), Mutex::new(Vec::new()));
     let take = || {
-        let mut worker = worker(inside);
+        let team = Team::new(inside);
+        lock(&invitations).push(team.invitation());
+        let mut worker = worker(team);
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
             let found = work(&mut worker, batch);
-            let mut results = results.lock().unwrap_or_else(|e| e.into_inner());
+            let mut results = lock(&results);
             for (&i, found) in batch.iter().zip(found) {
                 results[i] = found;
             }
+        }
+        // Its team ends with it.
+        drop(worker);
+        let invitations = lock(&invitations).clone();
+        let smallest = || invitations.iter().filter(|team| team.is_open()).min_by_key(|team| team.guests());
+        while let Some(team) = smallest() {
+            team.accept();
         }
     };
     std::thread::scope(|scope| {
@@ -43,34 +53,35 @@ pub(super) fn in_batches<W, T: Send>(
     });
 }
 
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
 /// The maximum number of tokens per batch, which bounds its memory whatever the length of the
 /// sentences.
 const MAX_TOKENS: usize = 4_096;
 
-/// The minimum number of sentences that are worth a batch.
-const MIN_BATCH: usize = 8;
+/// The number of sentences per batch, at most `most`, with which every core gets the same number of
+/// batches.
+fn per_batch(sentences: usize, most: usize, threads: usize) -> usize {
+    let batches = sentences.div_ceil(most.max(1)).next_multiple_of(threads.max(1));
+    sentences.div_ceil(batches.max(1)).max(1)
+}
 
 /// Batches of at most `most` sentences and [`MAX_TOKENS`] tokens; a longer sentence is a batch of
-/// its own. Towards the end they become smaller, down to [`MIN_BATCH`] sentences, so that all cores
-/// finish at about the same time: each batch takes half of a core's share of the remaining tokens.
-fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, threads: usize) -> Vec<&'a [usize]> {
+/// its own.
+fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;
-    let mut left: usize = lengths.iter().sum();
     while !rest.is_empty() {
-        let share = if threads > 1 { left.div_ceil(2 * threads) } else { left };
-        let (mut sentences, mut tokens) = (0, 0);
-        for &i in rest.iter().take(most) {
-            let with = tokens + lengths[i];
-            if sentences > 0 && (with > MAX_TOKENS || (with > share && sentences >= MIN_BATCH)) {
-                break;
-            }
-            (sentences, tokens) = (sentences + 1, with);
-        }
-        let (batch, others) = rest.split_at(sentences.max(1));
+        let tokens = rest.iter().take(most).scan(0, |sum, &i| {
+            *sum += lengths[i];
+            Some(*sum)
+        });
+        let fitting = tokens.take_while(|&tokens| tokens <= MAX_TOKENS).count();
+        let (batch, others) = rest.split_at(fitting.max(1));
         found.push(batch);
         rest = others;
-        left -= tokens;
     }
     found
 }
@@ -83,25 +94,40 @@ mod tests {
     fn batches_have_few_sentences_and_few_tokens() {
         let lengths = [5_000, 4_000, 90, 6, 5, 4, 3];
         let order: Vec<usize> = (0..lengths.len()).collect();
-        assert_eq!(batches(&order, &lengths, 3, 1), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
-        assert_eq!(batches(&order[..2], &lengths, 3, 1), [&[0][..], &[1]]);
-        assert!(batches(&[], &[], 3, 1).is_empty());
+        assert_eq!(batches(&order, &lengths, 3), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
+        assert_eq!(batches(&order[..2], &lengths, 3), [&[0][..], &[1]]);
+        assert!(batches(&[], &[], 3).is_empty());
     }
 
     #[test]
-    fn with_several_cores_the_last_batches_are_small() {
-        let lengths = [10; 200];
-        let order: Vec<usize> = (0..lengths.len()).collect();
-        let sizes =
-            |threads| batches(&order, &lengths, 64, threads).iter().map(|b| b.len()).collect::<Vec<_>>();
-        assert_eq!(sizes(1), [64, 64, 64, 8]);
-        let sizes = sizes(2);
-        assert_eq!(sizes.iter().sum::<usize>(), lengths.len());
-        assert_eq!(sizes[0], 50);
-        assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
-        assert!(
-            sizes.iter().rev().skip(1).all(|&n| n >= MIN_BATCH) && sizes[sizes.len() - 2] == MIN_BATCH,
-            "{sizes:?}"
+    fn every_core_gets_the_same_number_of_batches() {
+        assert_eq!(per_batch(256, 32, 2), 32);
+        assert_eq!(per_batch(200, 64, 1), 50);
+        assert_eq!(per_batch(200, 64, 3), 34);
+        assert_eq!(per_batch(3, 32, 2), 2);
+        assert_eq!((per_batch(1, 32, 2), per_batch(0, 32, 2), per_batch(5, 0, 0)), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_core_without_a_batch_helps_the_others() {
+        // One batch takes long: the team that works on it gets the other threads.
+        let lengths = [10, 9, 8, 7];
+        let mut found = [0; 4];
+        in_batches(
+            &lengths,
+            1,
+            3,
+            &mut found,
+            |team| team,
+            |team, batch| {
+                if batch == [0] {
+                    while team.size() < 3 {
+                        team.admit();
+                    }
+                }
+                batch.iter().map(|&i| lengths[i] + 1).collect()
+            },
         );
+        assert_eq!(found, [11, 10, 9, 8]);
     }
 }

@@ -13,7 +13,7 @@ use super::scorer::{Scorer, Words, choose_scorer};
 use super::{Engine, Hypothesis, SearchObserver, SearchOptions};
 use crate::batch::Packed;
 use crate::model::Positions;
-use regard_kernels::Key;
+use regard_kernels::{Key, Team};
 
 /// Searches batch after batch, reusing memory.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ impl<'a> BatchSearch<'a> {
         engines: &[&'a Engine],
         options: &'a SearchOptions,
         constrained: bool,
-        threads: usize,
+        team: Team,
     ) -> Self {
-        let mut decoder = Decoder::new(engines, threads);
+        let mut decoder = Decoder::new(engines, team);
         if options.attention {
             decoder.record_cross_attention();
         }

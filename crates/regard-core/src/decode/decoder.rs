@@ -12,15 +12,16 @@ use regard_kernels::{Mat, RowScratch, Team};
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     models: Vec<Inference<'a>>,
+    team: Team,
     cache: KvCache,
     step: Step,
 }
 
 impl<'a> Decoder<'a> {
-    /// Creates the executors, with this many threads per matmul.
-    pub(super) fn new(engines: &[&'a Engine], threads: usize) -> Self {
-        let models: Vec<_> = engines.iter().map(|engine| Inference::new(engine, threads)).collect();
-        Decoder { cache: KvCache::new(models.len()), models, step: Step::default() }
+    /// Creates the executors. All models use the same threads.
+    pub(super) fn new(engines: &[&'a Engine], team: Team) -> Self {
+        let models: Vec<_> = engines.iter().map(|engine| Inference::new(engine)).collect();
+        Decoder { cache: KvCache::new(models.len()), models, team, step: Step::default() }
     }
 
     /// The number of models.
@@ -37,13 +38,14 @@ impl<'a> Decoder<'a> {
     pub(super) fn encode(&mut self, source: &Packed) {
         self.cache.clear();
         for (i, model) in self.models.iter_mut().enumerate() {
-            model.encode(source, self.cache.model(i));
+            model.encode(&mut self.team, source, self.cache.model(i));
         }
     }
 
     /// Begins a step, in which each running hypothesis reads its last token and is assigned a row
     /// of the cache.
     pub(super) fn begin_step(&mut self, beams: &mut [Beam]) {
+        self.team.admit();
         let start = self.engine(0).model().config().start();
         // A recurrent decoder only reads the row of the last token.
         if self.models.iter().all(|model| model.engine.model().config().decoder == DecoderKind::Ssru) {
@@ -73,7 +75,8 @@ impl<'a> Decoder<'a> {
 
     /// Runs the step in model `i`. Returns `[r, d]`, and the workspace for a matmul with it.
     pub(super) fn decode(&mut self, i: usize) -> (Mat<'_>, &mut RowScratch, &mut Team) {
-        self.models[i].decode(&self.step, self.cache.model(i))
+        let (x, scratch) = self.models[i].decode(&mut self.team, &self.step, self.cache.model(i));
+        (x, scratch, &mut self.team)
     }
 
     /// Records the cross-attention of the first model from now on.

@@ -87,7 +87,6 @@ pub(super) type DistanceTables = HashMap<usize, Vec<f32>>;
 #[derive(Debug)]
 pub(super) struct Inference<'a> {
     pub(super) engine: &'a Engine,
-    team: Team,
     workspace: Workspace,
     /// Sinusoidal position vectors, as many as were needed so far.
     sinusoids: Vec<f32>,
@@ -119,10 +118,9 @@ pub(super) struct Pass<'p> {
 }
 
 impl<'a> Inference<'a> {
-    pub(super) fn new(engine: &'a Engine, threads: usize) -> Self {
+    pub(super) fn new(engine: &'a Engine) -> Self {
         Inference {
             engine,
-            team: Team::new(threads),
             workspace: Workspace::default(),
             sinusoids: Vec::new(),
             distances: DistanceTables::new(),
@@ -131,11 +129,11 @@ impl<'a> Inference<'a> {
         }
     }
 
-    pub(super) fn pass<'p>(&'p mut self, input: Input<'p>) -> Pass<'p> {
+    pub(super) fn pass<'p>(&'p mut self, team: &'p mut Team, input: Input<'p>) -> Pass<'p> {
         self.workspace.clear();
         Pass {
             engine: self.engine,
-            team: &mut self.team,
+            team,
             workspace: &mut self.workspace,
             weights: &mut self.weights,
             sinusoids: &mut self.sinusoids,
@@ -146,16 +144,16 @@ impl<'a> Inference<'a> {
     }
 
     /// The encoder's output, `[n, d]`.
-    pub(super) fn encoder_output(&mut self, source: &Packed) -> Vec<f32> {
+    pub(super) fn encoder_output(&mut self, team: &mut Team, source: &Packed) -> Vec<f32> {
         let model = self.engine.model();
-        let mut pass = self.pass(Input::Source(source));
+        let mut pass = self.pass(team, Input::Source(source));
         let encoded = model.encode(&mut pass);
         pass.workspace.data(encoded).to_vec()
     }
 
     /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values: a few
     /// sentences at a time, so that the activations between two layers stay in the CPU cache.
-    pub(super) fn encode(&mut self, source: &Packed, cache: &mut ModelCache) {
+    pub(super) fn encode(&mut self, team: &mut Team, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
         self.prepare(source, cache);
         let mut first = 0;
@@ -164,7 +162,8 @@ impl<'a> Inference<'a> {
             let fits = |&end: &usize| source.offsets()[end] <= start + ENCODED_TOGETHER;
             let end = (first + 2..=source.sentences()).take_while(fits).last().unwrap_or(first + 1);
             let part = source.part(first..end);
-            let mut pass = self.pass(Input::Source(&part));
+            team.admit();
+            let mut pass = self.pass(team, Input::Source(&part));
             let encoded = model.encode(&mut pass);
             pass.keep_source(encoded, cache, start, part.tokens());
             first = end;
@@ -184,16 +183,16 @@ impl<'a> Inference<'a> {
     /// workspace for a matmul with it.
     pub(super) fn decode(
         &mut self,
+        team: &mut Team,
         step: &Step,
         cache: &mut ModelCache,
-    ) -> (Mat<'_>, &mut RowScratch, &mut Team) {
+    ) -> (Mat<'_>, &mut RowScratch) {
         for weights in [&mut self.weights.own, &mut self.weights.cross].into_iter().flatten() {
             weights.clear();
         }
         let model = self.engine.model();
-        let x = model.decode(&mut self.pass(Input::Step(step, cache)), Tensor::Source);
-        let (x, quantized) = self.workspace.operand(x);
-        (x, quantized, &mut self.team)
+        let x = model.decode(&mut self.pass(team, Input::Step(step, cache)), Tensor::Source);
+        self.workspace.operand(x)
     }
 }
 

@@ -7,7 +7,7 @@ use super::hypotheses::{Beam, running};
 use super::logits_processors::LogitsProcessors;
 use super::scorer::{Scorer, Words};
 use crate::batch::Packed;
-use regard_kernels::Key;
+use regard_kernels::{Key, Team};
 
 /// Scores the next token of each given translation, from whole rows.
 #[derive(Debug)]
@@ -44,10 +44,10 @@ pub(super) struct ForcedDecoding<'a> {
 }
 
 impl<'a> ForcedDecoding<'a> {
-    pub(super) fn new(engines: &[&'a Engine], threads: usize) -> Self {
+    pub(super) fn new(engines: &[&'a Engine], team: Team) -> Self {
         let rows = FullRows::of_words(engines[0].model().config().output_words());
         ForcedDecoding {
-            decoder: Decoder::new(engines, threads),
+            decoder: Decoder::new(engines, team),
             processors: LogitsProcessors::default(),
             scorer: ForcedScorer { rows, targets: Vec::new() },
             words: Words::default(),

@@ -156,7 +156,7 @@ pub fn search_constrained(
     let mut found = vec![Vec::new(); sources.len()];
     let lengths: Vec<usize> = sources.iter().map(Vec::len).collect();
     let constrained = constraints.iter().any(|list| !list.is_empty());
-    let searcher = |inside| BatchSearch::new(engines, options, constrained, inside);
+    let searcher = |team| BatchSearch::new(engines, options, constrained, team);
     in_batches(&lengths, options.batch, threads, &mut found, searcher, |search, batch| {
         search.run(batch, sources, constraints, observer)
     });
@@ -173,7 +173,7 @@ pub fn score_pairs(
     check_pairs(engines, pairs, &options)?;
     let mut scores = vec![Vec::new(); pairs.len()];
     let lengths: Vec<usize> = pairs.iter().map(|(_, target)| target.len()).collect();
-    let decoding = |inside| ForcedDecoding::new(engines, inside);
+    let decoding = |team| ForcedDecoding::new(engines, team);
     in_batches(&lengths, options.batch, threads, &mut scores, decoding, |decoding, batch| {
         decoding.run(batch, pairs)
     });

@@ -137,6 +137,7 @@ pub struct NextWord {
 #[derive(Debug)]
 pub struct Tracer<'a> {
     inference: Inference<'a>,
+    team: Team,
     cache: ModelCache,
     ablation: Ablation,
     source: Vec<u32>,
@@ -154,14 +155,16 @@ impl<'a> Tracer<'a> {
         }
         check_pairs(&[engine], &[(source.to_vec(), Vec::new())], &SearchOptions::default())?;
         let model = engine.model();
-        let (mut inference, mut cache) = (Inference::new(engine, 1), ModelCache::default());
+        let (mut inference, mut cache) = (Inference::new(engine), ModelCache::default());
+        let mut team = Team::new(1);
         let packed = Packed::new([source]);
         inference.prepare(&packed, &mut cache);
-        let mut pass = TracedPass::new(inference.pass(Input::Source(&packed)), &ablation, Some(layer));
+        let mut pass =
+            TracedPass::new(inference.pass(&mut team, Input::Source(&packed)), &ablation, Some(layer));
         let encoded = model.encode(&mut pass);
         pass.pass.keep_source(encoded, &mut cache, 0, packed.tokens());
         let encoder = pass.trace;
-        Ok(Tracer { inference, cache, ablation, source: source.to_vec(), layer, encoder })
+        Ok(Tracer { inference, team, cache, ablation, source: source.to_vec(), layer, encoder })
     }
 
     /// The trace of the encoder.
@@ -228,7 +231,7 @@ impl<'a> Tracer<'a> {
         check_pairs(&[engine], std::slice::from_ref(&pair), &SearchOptions::default())?;
         let step = Step::whole(&pair.1, self.source.len());
         let input = Input::Step(&step, &mut self.cache);
-        let mut pass = TracedPass::new(self.inference.pass(input), &self.ablation, layer);
+        let mut pass = TracedPass::new(self.inference.pass(&mut self.team, input), &self.ablation, layer);
         let x = engine.model().decode(&mut pass, Tensor::Source);
         Ok((pass.matrix(x), pass.trace))
     }

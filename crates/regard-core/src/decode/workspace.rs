@@ -27,6 +27,8 @@ pub(super) struct Workspace {
     used: usize,
     /// Scratch memory of attention over whole sentences.
     pub(super) attention: Scratch,
+    /// Scratch memory of attention over rows of the cache, one per thread.
+    pub(super) scores: Vec<Vec<f32>>,
     /// Scratch memory of one operation.
     pub(super) scratch: Vec<f32>,
     /// The quantized rows of a matmul's input.
