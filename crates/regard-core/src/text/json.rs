@@ -84,18 +84,18 @@ impl JsonTokenizer {
         inner.with_padding(None);
         inner.set_encode_special_tokens(true);
 
-        let vocabulary = inner.get_vocab(true);
-        let size = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
-        let special = Special::find(size, |token| inner.token_to_id(token), path)?;
-        if size != vocabulary.len() {
+        // Not `inner.get_vocab`, which copies every piece.
+        let (listed, added) = (inner.get_model(), inner.get_added_vocabulary().get_vocab());
+        let beside = added.keys().filter(|token| listed.token_to_id(token).is_none()).count();
+        let size = listed.get_vocab_size() + beside;
+        if let Some(missing) = (0..size as u32).find(|&id| inner.id_to_token(id).is_none()) {
             let message = format!(
-                "the ids of the {} pieces should be 0 to {} without a gap, but the largest is {}",
-                vocabulary.len(),
-                vocabulary.len() - 1,
+                "the ids of the {size} pieces should be 0 to {} without a gap, but {missing} is missing",
                 size - 1
             );
             return Err(Error::file(path, message));
         }
+        let special = Special::find(size, |token| inner.token_to_id(token), path)?;
         hidden.extend([special.eos, special.unk, special.pad]);
         Ok(JsonTokenizer {
             inner,

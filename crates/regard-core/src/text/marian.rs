@@ -7,7 +7,6 @@
 //! all languages; `formats::families` assembles their ids.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::pieces::Pieces;
 use super::sentencepiece::SentencePiece;
 use super::tokenizer::Special;
 use super::{EOS, PAD, UNK};
@@ -44,7 +44,7 @@ pub(super) struct MarianTokenizer {
 #[derive(Clone, Debug)]
 pub struct PieceList {
     /// By id; empty if an id has no piece.
-    pub pieces: Vec<String>,
+    pub pieces: Arc<Pieces>,
     /// The id of the end token.
     pub eos: u32,
     /// The id of the unknown token.
@@ -61,11 +61,11 @@ impl PieceList {
     /// A `tokenizer.json` that splits text at spaces into these pieces.
     pub fn to_json(&self) -> String {
         let vocabulary = Vocabulary::new(self.clone());
-        let taken: HashSet<u32> = vocabulary.ids.values().copied().collect();
-        let free = (0..vocabulary.special.size as u32).filter(|id| !taken.contains(id));
-        let mut ids: serde_json::Map<String, Value> =
-            free.map(|id| (Self::placeholder(id), id.into())).collect();
-        ids.extend(vocabulary.ids.iter().map(|(piece, id)| (piece.clone(), (*id).into())));
+        let pieces = vocabulary.pieces.iter().zip(0u32..).map(|(piece, id)| {
+            let found = vocabulary.id(piece) == Some(id);
+            (if found { piece.to_owned() } else { Self::placeholder(id) }, id.into())
+        });
+        let ids: serde_json::Map<String, Value> = pieces.collect();
         let special = |(content, id): (&str, u32)| {
             json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
                    "normalized": false, "special": true})
@@ -85,9 +85,8 @@ impl PieceList {
 struct Vocabulary {
     /// The `vocab.json` as read; otherwise it is generated on demand.
     file: Option<Vec<u8>>,
-    ids: HashMap<String, u32>,
-    /// The piece of each id; a published vocabulary may have gaps.
-    pieces: Vec<Option<String>>,
+    /// A published vocabulary may have ids without a piece.
+    pieces: Pieces,
     special: Special,
 }
 
@@ -176,7 +175,7 @@ impl MarianTokenizer {
     pub(super) fn has_own_ids(&self) -> bool {
         let Ok(own) = SentencePiece::pieces(&self.file) else { return false };
         let own = Vocabulary::new(own);
-        own.ids == self.vocabulary.ids && own.special.size == self.vocabulary.special.size
+        own.pieces == self.vocabulary.pieces && own.special.size == self.vocabulary.special.size
     }
 
     /// The `.spm` file as read.
@@ -199,21 +198,21 @@ impl MarianTokenizer {
             hash.update(file);
         }
         if self.vocabulary.file.is_none() {
-            self.vocabulary.pieces.iter().flatten().for_each(|piece| hash.update(piece.as_bytes()));
+            self.vocabulary.pieces.iter().for_each(|piece| hash.update(piece.as_bytes()));
         }
         hash.digest()
     }
 
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
-        self.file == other.file && self.vocabulary.ids == other.vocabulary.ids
+        self.file == other.file && self.vocabulary.pieces == other.vocabulary.pieces
     }
 
     pub(super) fn id(&self, piece: &str) -> Option<u32> {
-        self.vocabulary.ids.get(piece).copied()
+        self.vocabulary.id(piece)
     }
 
     pub(super) fn piece(&self, id: u32) -> Option<&str> {
-        self.vocabulary.pieces.get(id as usize)?.as_deref()
+        self.vocabulary.pieces.get(id)
     }
 
     /// Appends the ids of a text, without an end token.
@@ -241,25 +240,16 @@ impl Vocabulary {
         let PieceList { pieces, eos, unk } = pieces;
         let pad = pieces.len() as u32;
         let special = Special { size: pieces.len() + 1, eos, unk, pad };
-        let mut ids = HashMap::with_capacity(special.size);
-        let pieces: Vec<Option<String>> = pieces
-            .into_iter()
-            .zip(0..)
-            .map(|(piece, id)| {
-                let piece = match id {
-                    _ if id == eos => EOS.to_owned(),
-                    _ if id == unk => UNK.to_owned(),
-                    _ => piece,
-                };
-                (!piece.is_empty()).then(|| {
-                    ids.insert(piece.clone(), id);
-                    piece
-                })
-            })
-            .collect();
-        let pieces = pieces.into_iter().chain([Some(PAD.to_owned())]).collect();
-        ids.insert(PAD.to_owned(), pad);
-        Vocabulary { file: None, ids, pieces, special }
+        let named = pieces.iter().zip(0..).map(|(piece, id)| match id {
+            _ if id == eos => EOS,
+            _ if id == unk => UNK,
+            _ => piece,
+        });
+        Vocabulary { file: None, pieces: named.chain([PAD]).collect(), special }
+    }
+
+    fn id(&self, piece: &str) -> Option<u32> {
+        self.pieces.id(piece)
     }
 
     /// The `vocab.json`.
@@ -267,9 +257,8 @@ impl Vocabulary {
         if let Some(file) = &self.file {
             return Cow::Borrowed(file);
         }
-        let named = self.pieces.iter().zip(0u32..).filter_map(|(piece, id)| Some((piece.as_ref()?, id)));
-        let lines: Vec<String> =
-            named.map(|(piece, id)| format!("{}: {id}", Value::String(piece.clone()))).collect();
+        let named = self.pieces.iter().zip(0u32..).filter(|(piece, _)| !piece.is_empty());
+        let lines: Vec<String> = named.map(|(piece, id)| format!("{}: {id}", Value::from(piece))).collect();
         Cow::Owned(format!("{{{}}}\n", lines.join(",\n")).into_bytes())
     }
 
@@ -280,29 +269,30 @@ impl Vocabulary {
     }
 
     /// A vocabulary from pieces and their ids; `path` is for messages.
-    fn from_entries(file: Option<Vec<u8>>, entries: Vec<(String, u32)>, path: &Path) -> Result<Self> {
-        let ids: HashMap<String, u32> = entries.iter().cloned().collect();
-        let size = ids.values().max().map_or(0, |&id| id as usize + 1);
+    fn from_entries(file: Option<Vec<u8>>, mut entries: Vec<(String, u32)>, path: &Path) -> Result<Self> {
+        // A piece that occurs twice has the last of its ids, as in every JSON reader.
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let of_pieces = entries.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| same.last());
+        let entries: Vec<(&str, u32)> = of_pieces.map(|(piece, id)| (piece.as_str(), *id)).collect();
+        let size = entries.iter().map(|&(_, id)| id as usize + 1).max().unwrap_or(0);
         // Gaps are allowed, but not implausibly large ids, because a table of all ids is allocated.
-        if size / 2 > ids.len() {
-            let message = format!("the largest id is {}, but there are only {} pieces", size - 1, ids.len());
+        if size / 2 > entries.len() {
+            let message =
+                format!("the largest id is {}, but there are only {} pieces", size - 1, entries.len());
             return Err(Error::file(path, message));
         }
-        let special = Special::find(size, |token| ids.get(token).copied(), path)?;
-        let mut pieces: Vec<Option<String>> = vec![None; size];
+        let mut pieces = vec![""; size];
         for (piece, id) in entries {
-            // A piece that occurs twice has the last of its ids, as in every JSON reader.
-            if ids.get(&piece) == Some(&id) {
-                let message = |other| {
-                    format!("the pieces {other:?} and {piece:?} have the same id, {id}; each needs its own")
-                };
-                if let Some(other) = pieces[id as usize].as_ref().filter(|other| **other != piece) {
-                    return Err(Error::file(path, message(other)));
-                }
-                pieces[id as usize] = Some(piece);
+            let other = std::mem::replace(&mut pieces[id as usize], piece);
+            if !other.is_empty() {
+                let message =
+                    format!("the pieces {other:?} and {piece:?} have the same id, {id}; each needs its own");
+                return Err(Error::file(path, message));
             }
         }
-        Ok(Vocabulary { file, ids, pieces, special })
+        let pieces: Pieces = pieces.into_iter().collect();
+        let special = Special::find(size, |token| pieces.id(token), path)?;
+        Ok(Vocabulary { file, pieces, special })
     }
 }
 
@@ -357,21 +347,20 @@ mod tests {
         let vocabulary = read(r#"{"</s>": 0, "a": 7, "a": 2, "<unk>": 1, "c": 3, "<pad>": 5}"#).unwrap();
         assert_eq!(vocabulary.special.size, 6);
         assert_eq!((vocabulary.special.eos, vocabulary.special.unk, vocabulary.special.pad), (0, 1, 5));
-        assert_eq!((vocabulary.ids["a"], vocabulary.ids["c"]), (2, 3));
-        let pieces: Vec<Option<&str>> = vocabulary.pieces.iter().map(Option::as_deref).collect();
-        assert_eq!(pieces, [Some("</s>"), Some("<unk>"), Some("a"), Some("c"), None, Some("<pad>")]);
+        assert_eq!((vocabulary.id("a"), vocabulary.id("c")), (Some(2), Some(3)));
+        assert!(vocabulary.pieces.iter().eq(["</s>", "<unk>", "a", "c", "", "<pad>"]));
     }
 
     #[test]
     fn pieces_of_no_file_get_padding_and_are_written_as_a_vocabulary() {
-        let pieces = ["eos", "UNK", "▁a", "", "<pad>", "\"b"].map(str::to_owned).to_vec();
+        let pieces = Arc::new(["eos", "UNK", "▁a", "", "<pad>", "\"b"].into_iter().collect());
         let made = Vocabulary::new(PieceList { pieces, eos: 0, unk: 1 });
         let special = made.special;
         assert_eq!((special.size, special.eos, special.unk, special.pad), (7, 0, 1, 6));
-        assert_eq!((made.ids["</s>"], made.ids["▁a"], made.ids["<pad>"]), (0, 2, 6));
+        assert_eq!(["</s>", "▁a", "<pad>"].map(|piece| made.id(piece)), [Some(0), Some(2), Some(6)]);
         let again = read(std::str::from_utf8(&made.json()).unwrap()).unwrap();
-        assert_eq!((again.special.size, again.special.pad, again.ids["\"b"]), (7, 6, 5));
-        assert_eq!(again.pieces[0].as_deref(), Some("</s>"));
+        assert_eq!((again.special.size, again.special.pad, again.id("\"b")), (7, 6, Some(5)));
+        assert_eq!(again.pieces.get(0), Some("</s>"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::sentences::{sentences, trained};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use regard_core::formats::Languages;
 use regard_core::model::Preset;
@@ -331,7 +332,7 @@ fn everything_dropped_is_counted() {
 fn pairs_of_a_document_can_be_limited() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["</s>", "<unk>", "a", "b"];
-    let pieces = PieceList { pieces: words.map(str::to_owned).to_vec(), eos: 0, unk: 1 };
+    let pieces = PieceList { pieces: Arc::new(words.into_iter().collect()), eos: 0, unk: 1 };
     let tokenizers = TokenizerPair::joint(Tokenizer::from_json(pieces.to_json(), folder.path()).unwrap());
     // Documents of 5 lines and one of 400.
     let sizes = |document: usize| if document == 5 { 400 } else { 5 };
@@ -359,7 +360,7 @@ fn pairs_of_a_document_can_be_limited() {
 fn targets_with_unknown_characters_can_be_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["</s>", "<unk>", "The", "dog", "sees", "Der", "Hund", "sieht"];
-    let pieces = PieceList { pieces: words.map(str::to_owned).to_vec(), eos: 0, unk: 1 };
+    let pieces = PieceList { pieces: Arc::new(words.into_iter().collect()), eos: 0, unk: 1 };
     let tokenizers = TokenizerPair::joint(Tokenizer::from_json(pieces.to_json(), folder.path()).unwrap());
     let inputs = files(
         &write(&folder, "s", "The dog sees\nThe dog sees\nThe cat sees\n"),

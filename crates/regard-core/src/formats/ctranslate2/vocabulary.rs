@@ -8,6 +8,7 @@ use crate::formats::json::Keys;
 use crate::text::{EOS, PieceList, SpmFile, Tokenizer, TokenizerPair, UNK};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Possible names of a SentencePiece model for both sides.
 const JOINT_SPM: [&str; 5] =
@@ -152,5 +153,5 @@ fn read_vocabulary(bytes: &[u8], path: &Path, json: bool, unk: &str, eos: &str) 
             pieces.len() as u32 - 1
         }
     };
-    Ok(PieceList { pieces, eos, unk })
+    Ok(PieceList { pieces: Arc::new(pieces.into_iter().collect()), eos, unk })
 }

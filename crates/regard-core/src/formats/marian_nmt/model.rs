@@ -448,9 +448,9 @@ fn read_vocabulary(path: &Path) -> Result<MarianVocabulary> {
 /// The pieces of a vocabulary for a model of `size` words, which may be more: Marian pads its
 /// matrices.
 fn pieces(vocabulary: &MarianVocabulary, size: usize) -> PieceList {
-    let piece = |id| vocabulary.piece(id).unwrap_or_default().to_owned();
+    let piece = |id| vocabulary.piece(id).unwrap_or_default();
     PieceList {
-        pieces: (0..size.max(vocabulary.size()) as u32).map(piece).collect(),
+        pieces: Arc::new((0..size.max(vocabulary.size()) as u32).map(piece).collect()),
         eos: vocabulary.eos(),
         unk: vocabulary.unk(),
     }

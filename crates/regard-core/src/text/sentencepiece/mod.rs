@@ -18,6 +18,7 @@ mod write;
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::EOS;
 use super::marian::PieceList;
@@ -136,7 +137,7 @@ impl SentencePiece {
         Ok(PieceList {
             eos: find(EOS, &|piece| piece.kind == Kind::Control && piece.text == EOS)?,
             unk: find("for what is unknown", &|piece| piece.kind == Kind::Unknown)?,
-            pieces: file.pieces.iter().map(|piece| piece.text.to_owned()).collect(),
+            pieces: Arc::new(file.pieces.iter().map(|piece| piece.text).collect()),
         })
     }
 
