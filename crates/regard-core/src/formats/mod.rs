@@ -48,6 +48,7 @@ use families::Family;
 use json::Keys;
 use marian::{Place, WrittenConfig};
 use marian_nmt::{MarianModel, lexical_shortlist, read_shortlist};
+use regard_kernels::PromptRelease;
 use safetensors::Writable;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -143,6 +144,7 @@ impl Model {
     /// format they are stored in, unless `dtype` names another. At most one matrix exists twice in
     /// memory.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
+        let _prompt = PromptRelease::begin();
         if let Some(foreign) = open_foreign(folder)? {
             let transformer = foreign.transformer()?;
             let dtype = dtype.unwrap_or(foreign.dtype()).for_decoding();
