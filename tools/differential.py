@@ -4,8 +4,8 @@ with the same content, or reject with a message.
 
     cargo build --release && cargo build --release -p regard-documents --example rewrite
     cargo build --release -p regard-core --features fuzzing --example list_safetensors
-    pip install safetensors sentencepiece polib python-docx
-    python3 tools/differential.py [--count 300] [--seed 1] [--only safetensors,sentencepiece,po,docx]
+    pip install safetensors sentencepiece polib python-docx torch transformers
+    python3 tools/differential.py [--count 300] [--seed 1] [--only safetensors,sentencepiece,po,docx,transformers]
 
 safetensors    `safetensors.deserialize`: names, types, shapes and bytes of all tensors.
 sentencepiece  The pieces of some lines from `SentencePieceProcessor` and `regard tokenize`.
@@ -13,6 +13,8 @@ po             We rewrite the file with each message as its own translation; pol
                the same messages, contexts, comments and flags, and nothing left untranslated.
 docx           The same with python-docx: the paragraphs of the body, of tables, headers and footers
                are unchanged, or in capitals where we translate into capitals.
+transformers   Model folders with damaged settings: the words of `generate` and `regard translate`
+               for some sentences (tools/differential_transformers.py).
 
 Files are damaged in their structure (fields, lines, XML elements) and in single bytes,
 deterministically for a seed. Prints a line of JSON for each reader; the exit status is 1 if a file
@@ -34,6 +36,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+
+from differential_transformers import Transformers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SEEDS = ROOT / "fuzz/corpus"
@@ -552,7 +556,7 @@ def compare(reader, options):
     return not wrong
 
 
-READERS = {reader.name: reader for reader in (Safetensors, Sentencepiece, Po, Docx)}
+READERS = {reader.name: reader for reader in (Safetensors, Sentencepiece, Po, Docx, Transformers)}
 
 
 def main():
@@ -565,6 +569,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="where files go that were read differently")
     parser.add_argument("--show", action="store_true", help="print what only we refuse")
     options = parser.parse_args()
+    options.refused, options.broken = Refused, Broken
     with tempfile.TemporaryDirectory() as folder:
         options.folder = pathlib.Path(folder)
         good = [compare(READERS[name](options), options) for name in options.only.split(",")]

@@ -53,7 +53,7 @@ pub use trace::{
 
 use crate::model::Transformer;
 use crate::{DType, Result};
-use batches::in_batches;
+use batches::{Cores, in_batches};
 use beam_search::BatchSearch;
 use forced::ForcedDecoding;
 use regard_kernels::Isa;
@@ -157,9 +157,14 @@ pub fn search_constrained(
     let lengths: Vec<usize> = sources.iter().map(Vec::len).collect();
     let constrained = constraints.iter().any(|list| !list.is_empty());
     let searcher = |team| BatchSearch::new(engines, options, constrained, team);
-    in_batches(&lengths, options.batch, threads, &mut found, searcher, |search, batch| {
-        search.run(batch, sources, constraints, observer)
-    });
+    in_batches(
+        &lengths,
+        options.batch,
+        Cores::new(threads, engines),
+        &mut found,
+        searcher,
+        |search, batch| search.run(batch, sources, constraints, observer),
+    );
     Ok(found)
 }
 
@@ -174,8 +179,13 @@ pub fn score_pairs(
     let mut scores = vec![Vec::new(); pairs.len()];
     let lengths: Vec<usize> = pairs.iter().map(|(_, target)| target.len()).collect();
     let decoding = |team| ForcedDecoding::new(engines, team);
-    in_batches(&lengths, options.batch, threads, &mut scores, decoding, |decoding, batch| {
-        decoding.run(batch, pairs)
-    });
+    in_batches(
+        &lengths,
+        options.batch,
+        Cores::new(threads, engines),
+        &mut scores,
+        decoding,
+        |decoding, batch| decoding.run(batch, pairs),
+    );
     Ok(scores)
 }
