@@ -1,7 +1,10 @@
 //! `generation_config.json`: the search settings of a model.
 
+use super::json::Keys;
+use crate::Result;
 use crate::decode::{BeamRule, EarlyStopping};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// The contents of a model's `generation_config.json`; a missing field is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,6 +79,31 @@ pub struct GenerationConfig {
     pub top_p: Option<f32>,
 }
 
+/// Settings of `transformers` that are not supported, each with the number that turns it off, if it
+/// is not `null` alone. `transformers` has more of them for sampling.
+const UNSUPPORTED: &[(&str, Option<f64>)] = &[
+    ("begin_suppress_tokens", None),
+    ("constraints", None),
+    ("diversity_penalty", Some(0.0)),
+    ("encoder_no_repeat_ngram_size", Some(0.0)),
+    ("encoder_repetition_penalty", Some(1.0)),
+    ("exponential_decay_length_penalty", None),
+    ("force_words_ids", None),
+    ("forced_decoder_ids", None),
+    ("guidance_scale", Some(1.0)),
+    ("num_beam_groups", Some(1.0)),
+    ("penalty_alpha", Some(0.0)),
+    ("sequence_bias", None),
+    ("stop_strings", None),
+];
+
+/// Whether a setting with this value changes nothing.
+fn is_neutral(value: &Value, neutral: Option<f64>) -> bool {
+    let is_empty =
+        value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(|o| o.is_empty());
+    value.is_null() || is_empty || neutral.is_some() && value.as_f64() == neutral
+}
+
 impl GenerationConfig {
     /// The search that our own models are saved with: four beams, and the padding token banned.
     pub fn standard(pad: u32, eos: u32, max_positions: usize) -> Self {
@@ -126,6 +154,29 @@ impl GenerationConfig {
         }
     }
 
+    /// Reads the settings of a file of `transformers`; rejects those that would lead to other
+    /// translations and are not supported. `eos` is the end token of the target side.
+    pub(super) fn read(keys: &Keys, eos: u32) -> Result<Self> {
+        let mut generation: GenerationConfig = keys.all()?;
+        for setting in ["eos_token_id", "forced_eos_token_id"] {
+            let ids: Option<OneOrMore> = keys.get(setting)?;
+            if let Some(other) = ids.iter().flat_map(OneOrMore::ids).find(|&&id| id != eos) {
+                let message = format!("{other} is not the end token of the vocabulary, {eos}: not supported");
+                return Err(keys.wrong(setting, message));
+            }
+        }
+        for (setting, neutral) in UNSUPPORTED {
+            if let Some(value) = keys.get::<Value>(setting)?.filter(|value| !is_neutral(value, *neutral)) {
+                let accepted = neutral.map_or("null".to_owned(), |neutral| neutral.to_string());
+                return Err(keys.wrong(setting, format!("{value} is not supported; only {accepted} is")));
+            }
+        }
+        if let Some(ids) = keys.get::<Vec<u32>>("suppress_tokens")? {
+            generation.bad_words_ids.get_or_insert_default().extend(ids.into_iter().map(|id| vec![id]));
+        }
+        Ok(generation)
+    }
+
     /// These settings, with missing ones taken from `other`.
     pub fn or(self, other: Self) -> Self {
         GenerationConfig {
@@ -162,12 +213,20 @@ enum OneOrMore {
     More(Vec<u32>),
 }
 
+impl OneOrMore {
+    fn ids(&self) -> &[u32] {
+        match self {
+            OneOrMore::One(id) => std::slice::from_ref(id),
+            OneOrMore::More(ids) => ids,
+        }
+    }
+}
+
 /// An id, or the first of a list.
-pub(super) fn first<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+pub(super) fn first<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<u32>, D::Error> {
     Ok(match Option::<OneOrMore>::deserialize(from)? {
         None => None,
-        Some(OneOrMore::One(id)) => Some(id),
-        Some(OneOrMore::More(ids)) => ids.first().copied(),
+        Some(ids) => ids.ids().first().copied(),
     })
 }
 
@@ -193,6 +252,39 @@ mod tests {
         let both = config.or(GenerationConfig::standard(7, 0, 100));
         assert_eq!((both.num_beams, both.max_length, both.pad_token_id), (Some(6), Some(512), Some(7)));
         assert_eq!(both.bad_words_ids, Some(vec![vec![58100]]));
+    }
+
+    #[test]
+    fn settings_that_are_not_supported_are_refused() {
+        let read = |text: &str| {
+            let keys = Keys::parse("generation_config.json".as_ref(), text.as_bytes()).unwrap();
+            GenerationConfig::read(&keys, 7).map_err(|e| e.to_string())
+        };
+        for neutral in [
+            r#"{"num_beam_groups": 1, "diversity_penalty": 0.0, "sequence_bias": {}, "begin_suppress_tokens": null}"#,
+            r#"{"encoder_repetition_penalty": 1, "forced_decoder_ids": [], "typical_p": 0.3}"#,
+            r#"{"forced_eos_token_id": null, "stop_strings": null}"#,
+        ] {
+            assert_eq!(read(neutral), Ok(GenerationConfig::default()));
+        }
+        let suppressed = read(r#"{"bad_words_ids": [[7, 8]], "suppress_tokens": [3, 5]}"#).unwrap();
+        assert_eq!(suppressed.bad_words_ids, Some(vec![vec![7, 8], vec![3], vec![5]]));
+        for (setting, message) in [
+            (r#""num_beam_groups": 2"#, "num_beam_groups: 2 is not supported; only 1 is"),
+            (r#""begin_suppress_tokens": [3]"#, "begin_suppress_tokens: [3] is not supported; only null is"),
+            (
+                r#""eos_token_id": 3"#,
+                "eos_token_id: 3 is not the end token of the vocabulary, 7: not supported",
+            ),
+            (
+                r#""forced_eos_token_id": [7, 9]"#,
+                "forced_eos_token_id: 9 is not the end token of the vocabulary, 7: not supported",
+            ),
+            (r#""diversity_penalty": "x""#, "diversity_penalty: \"x\" is not supported; only 0 is"),
+        ] {
+            let error = read(&format!("{{{setting}}}")).unwrap_err();
+            assert_eq!(error, format!("generation_config.json: {message}"));
+        }
     }
 
     #[test]

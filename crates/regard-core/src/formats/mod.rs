@@ -186,7 +186,7 @@ impl Model {
         let (tokenizers, languages) = open_tokenizers(folder, family)?;
         check_tokenizers(&tokenizers, transformer.config(), marian::read_eos(&keys)?)
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
-        let generation = read_generation(folder, &keys, family)?;
+        let generation = read_generation(folder, &keys, family, tokenizers.target().eos())?;
         let bias = read_bias(transformer.config().target_vocabulary, &file)?;
         let transformer = transformer.with_output_bias(bias)?;
         let weights = Vec::new();
@@ -355,15 +355,16 @@ fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
     Ok((keys, config))
 }
 
-/// The model's default search settings; `keys` are those of [`CONFIG`].
-fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>) -> Result<GenerationConfig> {
+/// The model's default search settings; `keys` are those of [`CONFIG`], and `eos` is the end token
+/// of the target side.
+fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>, eos: u32) -> Result<GenerationConfig> {
     let file = Keys::open_if_there(&folder.join(GENERATION))?;
     let generation: GenerationConfig = if !file.is_empty() {
-        file.all()?
+        GenerationConfig::read(&file, eos)?
     } else {
         // Older folders have the search settings in the model's configuration, where the end is
         // forced unless a null disables it.
-        let mut generation: GenerationConfig = keys.all()?;
+        let mut generation = GenerationConfig::read(keys, eos)?;
         let unforced = [Some(Family::M2m100), Some(Family::T5)].contains(&family);
         if !keys.has("forced_eos_token_id") && !unforced {
             generation.forced_eos_token_id = marian::read_eos(keys)?;
