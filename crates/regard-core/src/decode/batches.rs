@@ -1,7 +1,7 @@
 //! Batches of sentences of similar length, distributed over the cores.
 
 use super::Engine;
-use regard_kernels::Team;
+use regard_kernels::{Invitation, Team};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -42,12 +42,21 @@ pub(super) fn in_batches<W, T: Send>(
     let teams = threads / together;
     let batches = batches(&order, lengths, per_batch(lengths.len(), most, teams));
     let workers = teams.clamp(1, batches.len().max(1));
-    // With fewer batches than cores, the remaining cores help from the beginning.
-    let inside = (threads / workers).max(1);
     let next = AtomicUsize::new(0);
     let (results, invitations) = (Mutex::new(results), Mutex::new(Vec::new()));
-    let take = || {
-        let team = Team::new(inside);
+    let help = || {
+        let invitations = lock(&invitations).clone();
+        let smallest = || {
+            invitations.iter().filter(|team: &&Invitation| team.is_open()).min_by_key(|team| team.guests())
+        };
+        while let Some(team) = smallest() {
+            team.accept();
+        }
+    };
+    let take = |number: usize| {
+        // With fewer batches than cores, the remaining cores help from the beginning.
+        let size = (threads / workers + usize::from(number < threads % workers)).max(1);
+        let team = Team::new(size);
         lock(&invitations).push(team.invitation());
         let mut worker = worker(team);
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -57,19 +66,18 @@ pub(super) fn in_batches<W, T: Send>(
                 results[i] = found;
             }
         }
-        // Its team ends with it.
+        // Its team ends with it; all of its threads help the others.
         drop(worker);
-        let invitations = lock(&invitations).clone();
-        let smallest = || invitations.iter().filter(|team| team.is_open()).min_by_key(|team| team.guests());
-        while let Some(team) = smallest() {
-            team.accept();
-        }
+        std::thread::scope(|scope| {
+            (1..size).for_each(|_| drop(scope.spawn(help)));
+            help();
+        });
     };
     std::thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(take);
+        for number in 1..workers {
+            scope.spawn(move || take(number));
         }
-        take();
+        take(0);
     });
 }
 
@@ -149,5 +157,28 @@ mod tests {
             },
         );
         assert_eq!(found, [11, 10, 9, 8]);
+    }
+
+    #[test]
+    fn all_cores_work_whatever_their_number() {
+        for (threads, together) in [(1, 2), (3, 2), (5, 2), (7, 3), (4, 1)] {
+            let lengths = vec![1; 40];
+            let mut found = vec![0; 40];
+            let working = Mutex::new(Vec::new());
+            let worker = |team: Team| {
+                lock(&working).push(team.size());
+                team
+            };
+            // The first batch ends when its team has all threads.
+            let work = |team: &mut Team, batch: &[usize]| {
+                while batch.contains(&0) && team.size() < threads {
+                    team.admit();
+                }
+                vec![1; batch.len()]
+            };
+            in_batches(&lengths, 4, Cores { threads, together }, &mut found, worker, work);
+            assert_eq!(found, vec![1; 40]);
+            assert_eq!(lock(&working).iter().sum::<usize>(), threads, "{threads} threads");
+        }
     }
 }
