@@ -216,8 +216,9 @@ impl Ct2Model {
                 self.wrong("does not say what the decoder starts with (decoder_start_token): not supported")
             );
         };
-        let found = self.target.pieces.id(&token);
-        found.map(Some).ok_or_else(|| {
+        // Of several, the first, as in CTranslate2.
+        let found = self.target.pieces.iter().position(|piece| piece == token);
+        found.map(|id| Some(id as u32)).ok_or_else(|| {
             self.wrong(format!("the decoder starts with {token:?}, which is not in the vocabulary"))
         })
     }
