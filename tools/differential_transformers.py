@@ -26,7 +26,8 @@ SOURCES = [[5, 7, 9], [2], [30, 31, 32, 33, 34, 3], [11, 12, 11, 12], [38, 4], [
 # whether the end token of config.json or of the vocabulary counts.
 NEEDED = {"max_length", "max_new_tokens", "num_beams", "eos_token_id"}
 
-# Values that a setting may or may not have; not `do_sample`, whose results are random.
+# Values that a setting may or may not have; not `do_sample`, whose results are random, and no
+# other word as the forced end, which we do not force.
 VALUES = {
     "activation_function": ["relu", "gelu", "gelu_new", "silu", "swish", "tanh", "Relu", "", None, 3],
     "bad_words_ids": [None, [], [[PAD], [26]], [[PAD], [26, 26]], [[26, 26, 7], [END]], [26], [[]], [[WORDS]], "x"],
@@ -37,7 +38,7 @@ VALUES = {
     "encoder_no_repeat_ngram_size": [0, 1, 2],
     "exponential_decay_length_penalty": [None, [3, 1.5]],
     "forced_bos_token_id": [None, 11, 26, WORDS, -1, [11]],
-    "forced_eos_token_id": [None, END, 26, [END], WORDS],
+    "forced_eos_token_id": [None, END, [END]],
     "length_penalty": [0, 0.0, 0.6, 1, 2.0, -1.0, "1", None],
     "max_length": [2, 3, 6, 20, 40, 1, 0, -1, 6.0],
     "max_new_tokens": [1, 5, 11, 0, -3],

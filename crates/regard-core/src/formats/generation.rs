@@ -158,12 +158,12 @@ impl GenerationConfig {
     /// translations and are not supported. `eos` is the end token of the target side.
     pub(super) fn read(keys: &Keys, eos: u32) -> Result<Self> {
         let mut generation: GenerationConfig = keys.all()?;
-        for setting in ["eos_token_id", "forced_eos_token_id"] {
-            let ids: Option<OneOrMore> = keys.get(setting)?;
-            if let Some(other) = ids.iter().flat_map(OneOrMore::ids).find(|&&id| id != eos) {
-                let message = format!("{other} is not the end token of the vocabulary, {eos}: not supported");
-                return Err(keys.wrong(setting, message));
-            }
+        // Another `forced_eos_token_id` is accepted and not forced: it is often the default of a class,
+        // which a file has from an author who chose another end token.
+        let ends: Option<OneOrMore> = keys.get("eos_token_id")?;
+        if let Some(other) = ends.iter().flat_map(OneOrMore::ids).find(|&&id| id != eos) {
+            let message = format!("{other} is not the end token of the vocabulary, {eos}: not supported");
+            return Err(keys.wrong("eos_token_id", message));
         }
         for (setting, neutral) in UNSUPPORTED {
             if let Some(value) = keys.get::<Value>(setting)?.filter(|value| !is_neutral(value, *neutral)) {
@@ -277,8 +277,8 @@ mod tests {
                 "eos_token_id: 3 is not the end token of the vocabulary, 7: not supported",
             ),
             (
-                r#""forced_eos_token_id": [7, 9]"#,
-                "forced_eos_token_id: 9 is not the end token of the vocabulary, 7: not supported",
+                r#""eos_token_id": [7, 9]"#,
+                "eos_token_id: 9 is not the end token of the vocabulary, 7: not supported",
             ),
             (r#""diversity_penalty": "x""#, "diversity_penalty: \"x\" is not supported; only 0 is"),
         ] {
