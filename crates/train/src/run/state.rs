@@ -329,6 +329,24 @@ mod tests {
         checkpoint::write(&folder.join("first.ckpt"), &state(0, &[]), &vectors[..3]).unwrap();
     }
 
+    /// A resumed run compares later scores with the best one: an average with the same score as the
+    /// best step must not beat it by the last bit of a number that was read a little smaller.
+    #[test]
+    fn scores_are_read_to_the_last_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state.ckpt");
+        let vectors = [&[1.0f32][..]; 3];
+        let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+        for n in 0..1_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(n);
+            let score = random as f64 / u64::MAX as f64;
+            let mut written = state(12, &[]);
+            written.best = Some(Best { step: 8, score, loss: 4.0 + score, bleu: score, chrf: 9.0 * score });
+            checkpoint::write(&file, &written, &vectors).unwrap();
+            assert_eq!(read_state(&file, 1).unwrap().0, written);
+        }
+    }
+
     #[test]
     fn averages_and_what_is_kept_for_them() {
         let folder = tempfile::tempdir().unwrap();
