@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// While one of these exists, freed memory returns to the operating system at once.
 ///
-/// Otherwise mimalloc waits for a tenth of a second, which is faster for a program in a steady
-/// state; but a program that reads one large block, converts it and frees it, again and again, needs
-/// the memory of a tenth of a second's blocks. Without the feature `mimalloc` nothing changes.
+/// Otherwise mimalloc waits for 10 ms, and with large blocks for 100 ms, which is faster for a
+/// program in a steady state; but a program that reads one large block, converts it and frees it,
+/// again and again, needs the memory of all blocks of that time. Without the feature `mimalloc` nothing changes.
 ///
 /// ```
 /// let prompt = regard_kernels::PromptRelease::begin();

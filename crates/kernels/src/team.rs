@@ -330,22 +330,27 @@ fn wait(spins: &mut u32) {
 mod tests {
     use super::*;
 
+    /// Gives a team work 200 times: each member must have its piece each time.
+    fn every_member_works(team: &mut Team) {
+        let counts: Vec<AtomicUsize> = (0..team.size()).map(|_| AtomicUsize::new(0)).collect();
+        for round in 0..200 {
+            if round == 100 {
+                // Long enough for the others to have gone to sleep.
+                thread::sleep(std::time::Duration::from_millis(20));
+            }
+            team.run(&|number| {
+                counts[number].fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200));
+    }
+
     #[test]
     fn every_thread_gets_each_piece_of_work_once() {
         for size in [1, 2, 3, 5] {
             let mut team = Team::new(size);
             assert_eq!(team.size(), size);
-            let counts: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
-            for round in 0..200 {
-                if round == 100 {
-                    // Long enough for the others to have gone to sleep.
-                    thread::sleep(std::time::Duration::from_millis(20));
-                }
-                team.run(&|number| {
-                    counts[number].fetch_add(1, Ordering::Relaxed);
-                });
-            }
-            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200));
+            every_member_works(&mut team);
         }
     }
 
@@ -368,16 +373,7 @@ mod tests {
                 team.admit();
             }
             assert_eq!((invitation.guests(), invitation.is_open()), (2, true));
-            let counts: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
-            for round in 0..200 {
-                if round == 100 {
-                    thread::sleep(std::time::Duration::from_millis(20));
-                }
-                team.run(&|number| {
-                    counts[number].fetch_add(1, Ordering::Relaxed);
-                });
-            }
-            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200));
+            every_member_works(&mut team);
             drop(team);
             guests.into_iter().for_each(|guest| guest.join().unwrap());
         });
