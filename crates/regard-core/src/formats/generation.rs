@@ -171,6 +171,9 @@ impl GenerationConfig {
                 return Err(keys.wrong(setting, format!("{value} is not supported; only {accepted} is")));
             }
         }
+        if generation.bad_words_ids.iter().flatten().any(Vec::is_empty) {
+            return Err(keys.wrong("bad_words_ids", "a sequence is empty; each needs an id"));
+        }
         if let Some(ids) = keys.get::<Vec<u32>>("suppress_tokens")? {
             generation.bad_words_ids.get_or_insert_default().extend(ids.into_iter().map(|id| vec![id]));
         }
