@@ -57,7 +57,7 @@ pub use prompt_release::PromptRelease;
 pub use r_drop::{RDropLoss, RDropRow, r_drop_row};
 pub use recurrent::{GruStep, gru_backward, gru_forward};
 pub use regard_random::Key;
-pub use softmax::{log_softmax_rows, softmax_rows};
+pub use softmax::{log_add_exp, log_softmax_rows, softmax_rows};
 pub use ssru::{SsruSaved, ssru_backward, ssru_forward, ssru_step};
 pub use system_memory::SystemMemory;
 pub use team::{Invitation, Team};

@@ -1,6 +1,6 @@
 //! Softmax and log-softmax of rows.
 
-use crate::math::exp_of_negative;
+use crate::math::{exp_of_negative, log_of_one_plus};
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 
@@ -59,6 +59,26 @@ simd_kernel! {
     pub fn log_softmax_rows(x: &mut [f32], cols: usize) = log_softmax_body;
 }
 
+#[inline(always)]
+fn log_add_exp_body<S: Simd>(s: S, a: &mut [f32], b: &[f32]) {
+    assert_eq!(a.len(), b.len());
+    vectors!(S, b.len(), at => {
+        let (x, y) = (at.read(s, a), at.read(s, b));
+        // Both return their second argument for NaN, which propagates this way.
+        let top = s.max(y, x);
+        let ratio = exp_of_negative(s, s.sub(s.min(x, y), top));
+        at.write(s, a, s.add(top, log_of_one_plus(s, ratio)));
+    });
+}
+simd_kernel! {
+    /// `a = ln(eᵃ + eᵇ)`, element by element: adds the probabilities of two models. −∞ next to a
+    /// finite value leaves that value; two of them become NaN.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn log_add_exp(a: &mut [f32], b: &[f32]) = log_add_exp_body;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +105,33 @@ mod tests {
             let mut odd = [f32::NAN, f32::NEG_INFINITY, f32::MIN, -200.0];
             exp_of_negatives(isa, &mut odd);
             assert!(odd[0].is_nan() && odd[1..] == [0.0; 3], "{isa} {odd:?}");
+        }
+    }
+
+    #[test]
+    fn probabilities_are_added_as_logarithms() {
+        for isa in Isa::available() {
+            for &n in SIZES {
+                // Differences of up to 120, some of them 0.
+                let spread = |seed| random(n, seed).iter().map(|x| (x * 30.0).round()).collect::<Vec<f32>>();
+                let (a, b) = (spread(1), spread(2));
+                let sum = |(&x, &y): (&f64, &f64)| x.max(y) + (-(x - y).abs()).exp().ln_1p();
+                let want: Vec<f64> = widen(&a).iter().zip(&widen(&b)).map(sum).collect();
+                let mut got = a.clone();
+                log_add_exp(isa, &mut got, &b);
+                assert_close(&got, &want, 1e-6, &format!("{isa} {n}"));
+            }
+            let fine: Vec<f32> = (0..50_000).map(|i| i as f32 * -1e-3).collect();
+            let mut got = fine.clone();
+            log_add_exp(isa, &mut got, &vec![0.0; fine.len()]);
+            for (&x, &y) in fine.iter().zip(&got) {
+                let want = f64::from(x).exp().ln_1p();
+                assert!((f64::from(y) - want).abs() <= 4e-7, "{isa}: ln(1 + exp {x}) = {y}, not {want}");
+            }
+            let mut odd = [f32::NEG_INFINITY, -2.0, f32::NAN, f32::NEG_INFINITY];
+            log_add_exp(isa, &mut odd, &[-1.0, f32::NEG_INFINITY, -1.0, f32::NEG_INFINITY]);
+            assert_eq!(odd[..2], [-1.0, -2.0], "{isa}");
+            assert!(odd[2..].iter().all(|x| x.is_nan()), "{isa} {odd:?}");
         }
     }
 

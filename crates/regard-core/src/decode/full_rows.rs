@@ -7,7 +7,7 @@ use super::normalization::Normalization;
 use super::shortlist::BatchShortlist;
 use super::{SearchOptions, Shortlist};
 use crate::model::ModelConfig;
-use regard_kernels::{MatMut, log_probabilities};
+use regard_kernels::{MatMut, log_add_exp, log_probabilities};
 use std::sync::Arc;
 
 /// Computes rows of log-probabilities, one for each running hypothesis.
@@ -126,11 +126,7 @@ impl FullRows {
             logits(decoder, model, self.words, to);
             log_probabilities(decoder.engine(model).isa(), to, self.words);
             if model > 0 {
-                // log(eᵃ + eᵇ)
-                for (a, b) in self.log_p.iter_mut().zip(&self.other) {
-                    let top = a.max(*b);
-                    *a = top + ((*a - top).exp() + (*b - top).exp()).ln();
-                }
+                log_add_exp(decoder.engine(0).isa(), &mut self.log_p, &self.other);
             }
         }
         if models > 1 {
