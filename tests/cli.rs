@@ -115,6 +115,8 @@ fn wrong_usage_is_status_2_and_says_what_is_accepted() {
         (&["tokenize", "--model", "m", "--top", "3"], "--count"),
         (&["tokenize", "--model", "m", "--train", "a", "--out", "t.json"], "cannot be used with"),
         (&["completions", "tcsh"], "bash, elvish, fish, powershell, zsh"),
+        (&["bench", "translate", "--model", "m", "--vocabulary", "9"], "cannot be used with"),
+        (&["bench", "train", "--preset", "tiny", "--tokens", "0"], "0 is not in 1..=100000"),
         (&["man", "scor"], "scor: no such command of regard; accepted: "),
         (&["man", "bench", "test"], "test: no such command of bench; accepted: train"),
     ] {
@@ -125,6 +127,17 @@ fn wrong_usage_is_status_2_and_says_what_is_accepted() {
     let nothing = run(here, &[]);
     assert_eq!((nothing.code, nothing.out.as_str()), (2, ""));
     assert!(nothing.err.contains("Usage: regard <COMMAND>"));
+}
+
+#[test]
+fn the_workload_of_a_benchmark_can_be_chosen() {
+    let sizes = ["--sentences", "3", "--tokens", "4", "--vocabulary", "30", "--json"];
+    for kind in [&["translate", "--beam", "2", "--batch", "2"][..], &["train", "--seconds", "0"]] {
+        let result = run(Path::new("."), &[&["bench"], kind, &["--preset", "tiny"], &sizes].concat());
+        assert_eq!(result.code, 0, "{kind:?}: {}", result.err);
+        let report: serde_json::Value = serde_json::from_str(&result.out).unwrap();
+        assert!(report["target_tokens_per_s"].as_f64().unwrap() > 0.0, "{kind:?}: {report}");
+    }
 }
 
 #[test]

@@ -16,14 +16,16 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum What {
     /// A training step: forward, loss, backward, clipping and Adam on random tokens
-    #[command(after_help = "Example:\n  regard bench train --preset tiny --json\n\n\
-        The workload is that of tools/peers/torch_train.py; tools/bench_train.py alternates the two.")]
+    #[command(after_help = "Examples:\n  regard bench train --preset tiny --json\n  \
+        regard bench train --preset tiny --sentences 4 --tokens 1000\n\n\
+        Without other sizes, the workload is that of tools/peers/torch_train.py; tools/bench_train.py alternates the two.")]
     Train(train::Arguments),
     /// Decoding: random weights, 256 sentences of 10 to 29 tokens, exactly 25 tokens out
     #[command(
         after_help = "Examples:\n  regard bench translate --preset base --precision int8 --beam 4 --json\n  \
-        regard bench translate --preset base --precision int8 --beam 1 --batch 1\n\n\
-        The workload is that of tools/peers/ct2_translate.py; tools/bench_translate.py alternates the two. With --batch 1 the\n\
+        regard bench translate --preset base --precision int8 --beam 1 --batch 1\n  \
+        regard bench translate --preset tiny --tokens 1000 --sentences 8\n\n\
+        Without other sizes, the workload is that of tools/peers/ct2_translate.py; tools/bench_translate.py alternates the two. With --batch 1 the\n\
         calls are sequential, one sentence in flight, all cores inside it."
     )]
     Translate(translate::Arguments),

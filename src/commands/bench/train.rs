@@ -41,6 +41,15 @@ pub(super) struct Arguments {
     /// words]
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000))]
     softmax_sample: Option<usize>,
+    /// Sentence pairs per batch [default: 128, or 64 from base on]
+    #[arg(long, value_name = "N", value_parser = whole(1..=100_000))]
+    sentences: Option<usize>,
+    /// Tokens of every sentence, on either side [default: 20, or 32 from base on]
+    #[arg(long, value_name = "N", value_parser = whole(1..=100_000))]
+    tokens: Option<usize>,
+    /// Words of the vocabulary [default: 10,000, or 32,000 from base on]
+    #[arg(long, value_name = "N", value_parser = whole(2..=10_000_000))]
+    vocabulary: Option<usize>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -77,11 +86,13 @@ struct Report {
 
 /// The number of words, the number of sentences per batch, and the number of tokens per sentence on
 /// either side.
-fn workload(preset: Preset) -> (usize, usize, usize) {
-    match preset {
+fn workload(arguments: &Arguments) -> (usize, usize, usize) {
+    let (words, sentences, tokens) = match arguments.preset {
         Preset::Tiny | Preset::Small => (10_000, 128, 20),
         Preset::Base | Preset::Big | Preset::Student => (32_000, 64, 32),
-    }
+    };
+    let or = |asked: Option<usize>, usual| asked.unwrap_or(usual);
+    (or(arguments.vocabulary, words), or(arguments.sentences, sentences), or(arguments.tokens, tokens))
 }
 
 pub(super) fn run(arguments: &Arguments) -> CommandResult {
@@ -89,8 +100,12 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         let asked = vec![(
             "the workload".into(),
             format!(
-                "{:?}, wire {}, overlap {:?}, softmax sample {:?}",
-                arguments.preset, arguments.wire, arguments.overlap, arguments.softmax_sample
+                "{:?}, {:?}, wire {}, overlap {:?}, softmax sample {:?}",
+                arguments.preset,
+                workload(arguments),
+                arguments.wire,
+                arguments.overlap,
+                arguments.softmax_sample
             ),
         )];
         check_consistency(
@@ -183,7 +198,7 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
     }
     let isa = Isa::from_env()?;
     let preset = arguments.preset;
-    let (words, sentences, length) = workload(preset);
+    let (words, sentences, length) = workload(arguments);
     // The peer draws from all its words and uses dropout 0.1 throughout its layers; our padding
     // token is one more word.
     let config = ModelConfig {

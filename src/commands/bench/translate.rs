@@ -14,12 +14,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The number of tokens of every output.
+/// The number of tokens of every output of the comparison.
 const LENGTH: usize = 25;
 /// The end token, which is never generated.
 const END: u32 = 0;
 /// The presets to measure.
-const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Base, Preset::Student];
+const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Small, Preset::Base, Preset::Big, Preset::Student];
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -41,6 +41,12 @@ pub(super) struct Arguments {
     /// Number of sentences
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = whole(1..=10_000_000))]
     sentences: usize,
+    /// Tokens of every sentence and of every translation [default: 10 to 29 in, 25 out]
+    #[arg(long, value_name = "N", value_parser = whole(1..=100_000))]
+    tokens: Option<usize>,
+    /// Words of the vocabulary of random weights [default: 10,000, or 32,000 from base on]
+    #[arg(long, value_name = "N", value_parser = whole(2..=10_000_000), conflicts_with = "model")]
+    vocabulary: Option<usize>,
     /// Repeat the workload for at least N seconds
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS", value_parser = decimal(SECONDS))]
     seconds: f64,
@@ -89,11 +95,11 @@ struct Subject {
 
 impl Subject {
     /// A model with random weights.
-    fn random(preset: Preset, precision: DType, isa: Isa) -> regard::Result<Self> {
-        let words = match preset {
+    fn random(preset: Preset, words: Option<usize>, precision: DType, isa: Isa) -> regard::Result<Self> {
+        let words = words.unwrap_or(match preset {
             Preset::Tiny | Preset::Small => 10_000,
             Preset::Base | Preset::Big | Preset::Student => 32_000,
-        };
+        });
         // Our padding token is one more word.
         let model = Transformer::new(preset.config(words + 1))?;
         let mut number = 0;
@@ -124,18 +130,19 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         (Some(folder), _) => Subject::load(folder, arguments.precision, isa)?,
         (None, preset) => {
             let preset = preset.unwrap_or(Preset::Base);
-            Subject::random(preset, arguments.precision.unwrap_or(DType::F32), isa)?
+            Subject::random(preset, arguments.vocabulary, arguments.precision.unwrap_or(DType::F32), isa)?
         }
     };
     let Subject { name, engine, words, end, load_s } = subject;
     let load_peak_mb = load_s.map(|_| peak_rss_mb());
-    let sources = sources(words, arguments.sentences.max(1));
+    let length = arguments.tokens.unwrap_or(LENGTH);
+    let sources = sources(words, arguments.sentences.max(1), arguments.tokens);
     let options = SearchOptions {
         beam: arguments.beam,
         batch: arguments.batch,
         end,
         banned: vec![end],
-        max_length: Some(LENGTH),
+        max_length: Some(length),
         forced_end: false,
         ..SearchOptions::default()
     };
@@ -156,11 +163,11 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         rounds += 1;
     }
     let seconds = start.elapsed().as_secs_f64();
-    let per_round = sources.len() * LENGTH;
+    let per_round = sources.len() * length;
     if tokens != per_round * rounds as usize {
-        return Err(format!("{tokens} tokens came out, not {LENGTH} for each sentence").into());
+        return Err(format!("{tokens} tokens came out, not {length} for each sentence").into());
     }
-    let macs = f64::from(rounds) * multiplications(engine.model().config(), &sources, arguments.beam);
+    let macs = f64::from(rounds) * multiplications(engine.model().config(), &sources, length, arguments.beam);
     let round = |x: f64| (10.0 * x).round() / 10.0;
     let report = Report {
         peer: "regard",
@@ -216,24 +223,25 @@ fn like_the_peer(parameter: &Parameter) -> Parameter {
     parameter
 }
 
-/// Sentences of 10 to 29 random words.
-fn sources(words: Range<u32>, count: usize) -> Vec<Vec<u32>> {
+/// Sentences of random words: of so many, or of 10 to 29.
+fn sources(words: Range<u32>, count: usize, tokens: Option<usize>) -> Vec<Vec<u32>> {
     let key = Key::new(2);
     let sentence = |i: usize| {
         let key = key.child(i as u64);
-        let length = 10 + key.bits(0) % 20;
+        let length = tokens.map_or(10 + key.bits(0) % 20, |tokens| tokens as u32);
         (1..=length).map(|j| words.start + key.bits(j) % (words.end - words.start)).collect()
     };
     (0..count).map(sentence).collect()
 }
 
-/// The number of multiply-adds with weights that translating these sentences takes.
-fn multiplications(config: &ModelConfig, sources: &[Vec<u32>], beam: usize) -> f64 {
+/// The number of multiply-adds with weights that it takes to translate these sentences into `length`
+/// tokens each.
+fn multiplications(config: &ModelConfig, sources: &[Vec<u32>], length: usize, beam: usize) -> f64 {
     let (d, ff, words) = (config.d_model, config.d_ff, config.output_words());
     let source = config.encoder_layers * (4 * d * d + 2 * d * ff) + config.decoder_layers * 2 * d * d;
     let target = config.decoder_layers * (6 * d * d + 2 * d * ff) + words * d;
     let tokens: usize = sources.iter().map(Vec::len).sum();
     // The first step has one hypothesis per sentence.
-    let rows = sources.len() * (1 + (LENGTH - 1) * beam);
+    let rows = sources.len() * (1 + (length - 1) * beam);
     (tokens * source + rows * target) as f64
 }
