@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// Otherwise mimalloc waits for 10 ms, and with large blocks for 100 ms, which is faster for a
 /// program in a steady state; but a program that reads one large block, converts it and frees it,
-/// again and again, needs the memory of all blocks of that time. Without the feature `mimalloc` nothing changes.
+/// again and again, needs the memory of all blocks of that time. Without the feature `mimalloc`
+/// nothing changes.
 ///
 /// ```
 /// let prompt = regard_kernels::PromptRelease::begin();
