@@ -44,6 +44,8 @@ def main():
     if options.openblas:
         print(json.dumps(openblas(json.loads(options.openblas))))
         return
+    if not pathlib.Path(options.program).exists():
+        parser.error(f"{options.program} is not there: (cd tools/peers/gemm && cargo build --release)")
     rounds = []
     for _ in range(options.rounds):
         run = subprocess.run([options.program], check=True, capture_output=True, text=True)

@@ -25,6 +25,7 @@ def bench(*words):
 
 def decode(preset="tiny", beam=4, batch=8, tokens=25, vocabulary=10_000, sentences=None):
     """Seconds for a sentence, and the peak memory in MB."""
+    # Long sentences share batches of at most 4,096 tokens.
     sentences = sentences or max(8, 32_768 // tokens // beam // 8 * 8 // batch * batch, 2 * batch)
     found = bench("translate", "--preset", preset, "--precision", "int8", "--beam", beam, "--batch", batch, "--tokens", tokens,
                   "--vocabulary", vocabulary, "--sentences", sentences, "--seconds", 1)
@@ -47,7 +48,7 @@ def weights(preset):
 
 DECODE = {
     "tokens of a sentence": (LENGTHS, lambda x: decode(tokens=x), "1 (layers) to 2 (attention)"),
-    "sentences of a batch": ([1, 2, 4, 8, 16, 32, 64, 128], lambda x: decode(batch=x, sentences=256), "0; below 0 while weights are read for few rows"),
+    "sentences of a batch": ([2, 4, 8, 16, 32, 64, 128], lambda x: decode(batch=x, sentences=256), "0; below 0 while weights are read for few rows"),
     "beam": ([1, 2, 4, 8, 16, 32], lambda x: decode(beam=x), "1 (decoder), 0 (encoder)"),
     "words of the vocabulary": (VOCABULARIES, lambda x: decode(vocabulary=x), "1 (output layer), 0 (layers)"),
     "weights in the layers, million": (PRESETS, lambda x: decode(preset=x, batch=32), "1, and 0 for the vocabulary"),
@@ -125,6 +126,10 @@ def main():
     append_option(parser)
     options = parser.parse_args()
     check_binary()
+    if unknown := set(options.what) - {"decode", "train", "corpus"}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are decode, train and corpus")
+    if options.pairs < 100_000:
+        parser.error("--pairs: at least 100,000 are needed for two corpora")
     stored = []
     columns = ["quantity", "values", "time", "exponent", "exponent at the end", "memory, MB", "exponent of memory", "in theory"]
     for kind, quantities, unit in [("decode", DECODE, "ms"), ("train", TRAIN, "µs")]:
@@ -136,7 +141,7 @@ def main():
             rows.append(row(name, [weights(x) if isinstance(x, str) else x for x in values], times, unit, memory, theory))
         stored.append({"id": f"scaling/{kind}", "columns": columns, "rows": rows})
     if "corpus" in options.what:
-        sizes = [10**n for n in range(4, round(math.log10(options.pairs)) + 1)]
+        sizes = [10**n for n in range(4, len(str(options.pairs)))]
         first, again = zip(*(corpus(size) for size in sizes))
         rows = [row(name, sizes, *(list(zip(*runs))[:1]), "s", list(zip(*runs))[1], theory)
                 for name, runs, theory in [("vocabulary, cache, two steps", first, "1 for the text, 0 for the vocabulary and the steps"),

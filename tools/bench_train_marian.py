@@ -9,7 +9,7 @@ prints target tokens per second and the ratio.
 Both train a model of the same shape with Adam, dropout 0.1 and label smoothing on the same tokens
 (of a vocabulary that Regard learns), in batches of up to 4,096 target tokens. Marian's threads each
 work on a batch of their own, with a common update (--sync-sgd) or without; the faster way counts."""
-import argparse, json, pathlib, re, statistics, subprocess, sys, tempfile
+import argparse, json, pathlib, re, shutil, statistics, subprocess, sys, tempfile
 
 from alternate import BINARY, append, append_option, check_binary, cpu, regard_version
 
@@ -47,7 +47,7 @@ def marian(folder, shape, steps, threads, synchronous):
 def regard(folder, source, target, preset, steps, threads):
     """The same of Regard."""
     out = folder / "regard"
-    subprocess.run(["rm", "-rf", out], check=True)
+    shutil.rmtree(out, ignore_errors=True)
     settings = ["r_drop=none", "muon=none", "dropout=0.1", "accumulate=1", "batch.max_tokens=4096", "log_every=10"]
     command = [BINARY, "train", "--preset", preset, "--src", source, "--tgt", target, "--valid-src", folder / "v", "--valid-tgt", folder / "v",
                "--threads", str(threads), "--steps", str(steps), "--out", out, *(word for setting in settings for word in ("--set", setting))]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where the time of decoding goes, in one build or in two that take turns: shares of the cores' time
+"""Where the time of decoding goes, in one build or in two: shares of the cores' time
 by kind of work, from perf, for the workloads of tools/bench_translate.py.
 
     cargo build --release
@@ -65,6 +65,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     append_option(parser)
     options = parser.parse_args()
+    if options.seconds < 1:
+        parser.error("--seconds: at least 1")
     check_binary()
     builds = ({"before": options.before} if options.before else {}) | {"now": BINARY}
     rows = []
