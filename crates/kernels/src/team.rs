@@ -274,7 +274,8 @@ impl Invitation {
         self.0.guests.load(Ordering::Relaxed)
     }
 
-    /// Joins the team and works for it until it is dropped.
+    /// Joins the team and works for it until it is dropped. The thread that owns the team, or one
+    /// inside its work, would wait forever.
     pub fn accept(&self) {
         {
             let mut joined = lock(&self.0.joined);

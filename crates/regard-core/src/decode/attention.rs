@@ -7,7 +7,9 @@ use super::ragged_vec::RaggedVec;
 use super::workspace::Tensor;
 use crate::batch::Packed;
 use crate::model::{CrossAttentionLayer, HeadShape, RelativePositions, SelfAttentionLayer, Side};
-use regard_kernels::{Attention, Mat, MatMut, Paged, Relative, Team, attention_forward, paged_attention};
+use regard_kernels::{
+    Attention, Isa, Mat, MatMut, Paged, Relative, Team, attention_forward, paged_attention,
+};
 
 impl Pass<'_> {
     /// Self-attention of whole source sentences.
@@ -79,7 +81,7 @@ impl Pass<'_> {
             let to = MatMut::new(y, rows, values);
             let weights = record(&mut recorded.own, heads.heads * past.items().len());
             let shape = paged(heads, config.score_scale(Side::Target), past, relative);
-            attend(engine, team, &shape, (q, cache.mat()), to, weights, &mut scratch);
+            attend(engine.isa(), team, &shape, (q, cache.mat()), to, weights, &mut scratch);
             w.scores = scratch;
         })
     }
@@ -99,7 +101,7 @@ impl Pass<'_> {
             let weights = record(&mut recorded.cross, heads.heads * step.source.items().len());
             let shape = paged(heads, config.score_scale(Side::Target), &step.source, None);
             let kv = cache.source(layer.layer).mat();
-            attend(engine, team, &shape, (w.mat(q), kv), to, weights, &mut scratch);
+            attend(engine.isa(), team, &shape, (w.mat(q), kv), to, weights, &mut scratch);
             w.scores = scratch;
         })
     }
@@ -111,7 +113,7 @@ const ELEMENTS_PER_THREAD: usize = 1 << 18;
 /// Attention of single queries `[r, h·d_k]` over cache rows, on the threads of a team: each takes
 /// some of the queries, and scratch memory of its own. With `weights`, one thread takes all.
 fn attend(
-    engine: &Engine,
+    isa: Isa,
     team: &mut Team,
     shape: &Paged<'_>,
     (q, kv): (Mat<'_>, Mat<'_>),
@@ -127,7 +129,7 @@ fn attend(
     scratch.resize_with(threads.max(scratch.len()), Vec::new);
     let share = q.rows().div_ceil(threads).max(1);
     if share >= q.rows() {
-        return paged_attention(engine.isa(), shape, q, kv, to, weights, &mut scratch[0]);
+        return paged_attention(isa, shape, q, kv, to, weights, &mut scratch[0]);
     }
     let mut rest = Some(to);
     let parts = (0..q.rows()).step_by(share).zip(scratch).map(|(start, scratch)| {
@@ -142,7 +144,7 @@ fn attend(
     team.each(parts, |(start, rows, to, scratch)| {
         if let Some(to) = to {
             let shape = Paged { offsets: &shape.offsets[start..=start + rows], ..*shape };
-            paged_attention(engine.isa(), &shape, q.rows_from(start, rows), kv, to, None, scratch);
+            paged_attention(isa, &shape, q.rows_from(start, rows), kv, to, None, scratch);
         }
     });
 }
@@ -182,4 +184,38 @@ fn paged<'a>(
     let HeadShape { heads, d_k, d_v } = shape;
     let (offsets, rows) = (lists.offsets(), lists.items());
     Paged { heads, d_k, d_v, scale, offsets, rows, relative }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threads_of_a_team_change_no_bit_of_attention() {
+        let (heads, d, n) = (2, 16, 4_096);
+        assert!(n * 2 * heads * d >= ELEMENTS_PER_THREAD, "one query is enough for another thread");
+        let numbers = |count: usize| -> Vec<f32> {
+            (0..count).map(|i| ((i * 7_919 % 1_009) as f32 - 500.0) / 500.0).collect()
+        };
+        let (q, kv) = (numbers(17 * heads * d), numbers(n * 2 * heads * d));
+        for queries in [1, 2, 5, 16, 17] {
+            let offsets: Vec<usize> = (0..=queries).map(|i| i * n).collect();
+            let rows: Vec<u32> = (0..queries).flat_map(|_| 0..n as u32).collect();
+            let shape =
+                Paged { heads, d_k: d, d_v: d, scale: 0.25, offsets: &offsets, rows: &rows, relative: None };
+            let of = |threads| {
+                let mut out = vec![f32::NAN; queries * heads * d];
+                let q = Mat::new(&q[..queries * heads * d], queries, heads * d);
+                let to = MatMut::new(&mut out, queries, heads * d);
+                let kv = Mat::new(&kv, n, 2 * heads * d);
+                attend(Isa::best(), &mut Team::new(threads), &shape, (q, kv), to, None, &mut Vec::new());
+                out
+            };
+            let alone = of(1);
+            assert!(alone.iter().all(|x| x.is_finite()));
+            for threads in [2, 3, 5, 16] {
+                assert!(of(threads) == alone, "{queries} queries on {threads} threads");
+            }
+        }
+    }
 }

@@ -40,7 +40,7 @@ pub(super) fn in_batches<W, T: Send>(
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
     let teams = threads / together;
-    let batches = batches(&order, lengths, per_batch(lengths.len(), most, teams));
+    let batches = batches(&order, lengths, most, batch_count(lengths.len(), most, teams));
     let workers = teams.clamp(1, batches.len().max(1));
     let next = AtomicUsize::new(0);
     let (results, invitations) = (Mutex::new(results), Mutex::new(Vec::new()));
@@ -57,6 +57,8 @@ pub(super) fn in_batches<W, T: Send>(
         // With fewer batches than cores, the remaining cores help from the beginning.
         let size = (threads / workers + usize::from(number < threads % workers)).max(1);
         let team = Team::new(size);
+        // Fewer, if the system does not provide them.
+        let size = team.size();
         lock(&invitations).push(team.invitation());
         let mut worker = worker(team);
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -68,8 +70,14 @@ pub(super) fn in_batches<W, T: Send>(
         }
         // Its team ends with it; all of its threads help the others.
         drop(worker);
+        if !lock(&invitations).iter().any(Invitation::is_open) {
+            return;
+        }
         std::thread::scope(|scope| {
-            (1..size).for_each(|_| drop(scope.spawn(help)));
+            for _ in 1..size {
+                // Without another thread, this one helps alone.
+                let _ = std::thread::Builder::new().name("regard team".into()).spawn_scoped(scope, help);
+            }
             help();
         });
     };
@@ -89,20 +97,20 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// sentences.
 const MAX_TOKENS: usize = 4_096;
 
-/// The number of sentences per batch, at most `most`, with which every team gets the same number of
-/// batches.
-fn per_batch(sentences: usize, most: usize, teams: usize) -> usize {
-    let batches = sentences.div_ceil(most.max(1)).next_multiple_of(teams.max(1));
-    sentences.div_ceil(batches.max(1)).max(1)
+/// The number of batches of at most `most` sentences with which every team gets the same number.
+fn batch_count(sentences: usize, most: usize, teams: usize) -> usize {
+    sentences.div_ceil(most.max(1)).next_multiple_of(teams.max(1))
 }
 
-/// Batches of at most `most` sentences and [`MAX_TOKENS`] tokens; a longer sentence is a batch of
-/// its own.
-fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize) -> Vec<&'a [usize]> {
+/// `count` batches of about the same number of sentences, or more if a batch would have more than
+/// `most` sentences or [`MAX_TOKENS`] tokens; a longer sentence is a batch of its own.
+fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, count: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;
     while !rest.is_empty() {
-        let tokens = rest.iter().take(most).scan(0, |sum, &i| {
+        let left = count.saturating_sub(found.len()).max(1);
+        let size = rest.len().div_ceil(left).min(most.max(1));
+        let tokens = rest.iter().take(size).scan(0, |sum, &i| {
             *sum += lengths[i];
             Some(*sum)
         });
@@ -122,18 +130,32 @@ mod tests {
     fn batches_have_few_sentences_and_few_tokens() {
         let lengths = [5_000, 4_000, 90, 6, 5, 4, 3];
         let order: Vec<usize> = (0..lengths.len()).collect();
-        assert_eq!(batches(&order, &lengths, 3), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
-        assert_eq!(batches(&order[..2], &lengths, 3), [&[0][..], &[1]]);
-        assert!(batches(&[], &[], 3).is_empty());
+        assert_eq!(batches(&order, &lengths, 3, 3), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
+        assert_eq!(batches(&order[..2], &lengths, 3, 1), [&[0][..], &[1]]);
+        assert!(batches(&[], &[], 3, 0).is_empty());
     }
 
     #[test]
     fn every_team_gets_the_same_number_of_batches() {
-        assert_eq!(per_batch(256, 32, 2), 32);
-        assert_eq!(per_batch(200, 64, 1), 50);
-        assert_eq!(per_batch(200, 64, 3), 34);
-        assert_eq!(per_batch(3, 32, 2), 2);
-        assert_eq!((per_batch(1, 32, 2), per_batch(0, 32, 2), per_batch(5, 0, 0)), (1, 1, 1));
+        for (sentences, most, teams) in [
+            (256, 32, 2),
+            (200, 64, 1),
+            (200, 64, 3),
+            (9, 9, 4),
+            (33, 32, 16),
+            (17, 64, 16),
+            (3, 32, 2),
+            (1, 32, 1),
+        ] {
+            let order: Vec<usize> = (0..sentences).collect();
+            let found = batches(&order, &vec![9; sentences], most, batch_count(sentences, most, teams));
+            let what = format!("{sentences} sentences, at most {most} in a batch, {teams} teams");
+            assert_eq!(found.len() % teams, 0, "{what}");
+            let sizes = || found.iter().map(|batch| batch.len());
+            assert!(sizes().max() <= sizes().min().map(|least| (least + 1).min(most)), "{what}");
+            assert_eq!(found.concat(), order, "{what}");
+        }
+        assert_eq!((batch_count(0, 32, 2), batch_count(5, 0, 0)), (0, 5));
     }
 
     #[test]
