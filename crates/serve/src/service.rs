@@ -1,8 +1,8 @@
 //! Translates texts: sends their sentences through a route of models.
 //!
-//! Parsing and rendering a text keeps a core busy, so threads that serve requests do not do it:
-//! [`App::compute`] runs it on other threads, a few texts at a time, and the server stays
-//! responsive.
+//! Parsing and rendering a text keeps a core busy, so threads that serve requests do it only for
+//! short texts: [`App::compute`] runs it on other threads, a few texts at a time, and the server
+//! stays responsive.
 
 use crate::App;
 use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Submission, Ticket};
@@ -14,6 +14,7 @@ use regard_documents::pipeline::{Job, JobOptions, Outcome as SentenceOutcome, Qu
 use regard_documents::{
     Document, Glossary, GlossaryMethod, Guarded, Match, Memory, Rendered, Sentence, TermReport, Translation,
 };
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
@@ -110,6 +111,12 @@ impl From<Failure> for ApiError {
     }
 }
 
+/// The length in bytes up to which a text is short.
+const SHORT_TEXT: usize = 1_000;
+
+/// The answer to a request whose work panicked.
+const UNANSWERED: &str = "the request could not be answered; the log says why";
+
 impl App {
     /// The deadline of a request that begins now.
     pub(crate) fn deadline(&self) -> Instant {
@@ -150,8 +157,21 @@ impl App {
             cancellation.check()?;
             work(&cancellation)
         });
-        let failed = |_| ApiError::internal("the request could not be answered; the log says why");
-        task.await.map_err(failed)?
+        task.await.map_err(|_| ApiError::internal(UNANSWERED))?
+    }
+
+    /// [`App::compute`] for work on a text of this length. A short one stays on this thread: to wake
+    /// up another takes as long as the work.
+    pub(crate) async fn compute_text<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(&Cancellation) -> ApiResult<T> + Send + 'static,
+    ) -> ApiResult<T> {
+        if bytes > SHORT_TEXT {
+            return self.compute(work).await;
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&Cancellation::default())));
+        outcome.unwrap_or_else(|_| Err(ApiError::internal(UNANSWERED)))
     }
 
     /// Translates texts; all their sentences are queued together.
@@ -175,7 +195,8 @@ impl App {
         let sentences = asked.flat_map(|text| &text.document.sentences);
         let job = self.job(route, sentences, &options);
         let job = self.run_job(route, job).await?;
-        self.compute(move |cancellation| {
+        let bytes = texts.iter().map(|text| text.source.len()).sum();
+        self.compute_text(bytes, move |cancellation| {
             let asked = texts.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(text, _)| text);
             let mut outcomes = job.finish(asked.flat_map(|text| &text.document.sentences)).into_iter();
             let outcome = |(text, known): (&Parsed, &Option<String>)| {

@@ -170,7 +170,8 @@ pub(super) async fn parse(
 ) -> ApiResult<Vec<RoutedText>> {
     let _reserved = app.reserve(&source, &target)?;
     let shared = Arc::clone(app);
-    app.compute(move |cancellation| {
+    let bytes = texts.iter().map(String::len).sum();
+    app.compute_text(bytes, move |cancellation| {
         let parse_text = |text: String| {
             cancellation.check()?;
             if markup {

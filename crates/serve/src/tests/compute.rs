@@ -50,6 +50,17 @@ async fn work_on_text_has_a_number_and_an_end() {
 }
 
 #[tokio::test]
+async fn short_texts_need_no_slot_and_may_panic() {
+    let app = usual();
+    let _slots = app.compute_slots.acquire_many(app.compute_slots.available_permits() as u32).await.unwrap();
+    assert_eq!(app.compute_text(1_000, |_| Ok(7)).await, Ok(7));
+    let panicked = app.compute_text::<()>(0, |_| panic!("a short text")).await;
+    assert_eq!(panicked.unwrap_err().status.as_u16(), 500);
+    let long = tokio::time::timeout(Duration::from_millis(20), app.compute_text(1_001, |_| Ok(7))).await;
+    assert!(long.is_err(), "a long text waits for a slot");
+}
+
+#[tokio::test]
 async fn awkward_texts_are_answered() {
     let (app, _) = with_stand_in(settings());
     // One second in a release build; this build is not optimised, and other tests run in parallel.
