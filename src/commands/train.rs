@@ -286,9 +286,15 @@ fn in_flags(error: regard::Error, out: &Path) -> regard::Error {
         regard::Error::Config { field, message } => {
             regard::Error::config(named_by_flags(&field), named_by_flags(&message))
         }
-        regard::Error::Diverged { message, settings } => {
+        regard::Error::Diverged { message, settings, resumable } => {
             let settings: String = settings.iter().map(|setting| format!(" --set {setting}")).collect();
-            let message = format!("{message}:\n  regard train --resume --out {}{settings}", out.display());
+            let message = match resumable {
+                true => format!("{message}:\n  regard train --resume --out {}{settings}", out.display()),
+                // `--resume` refuses these settings.
+                false => format!(
+                    "{message}. A run with --minutes plans its learning rate itself; start another one with\n {settings}"
+                ),
+            };
             regard::Error::Input { operation: "training", message }
         }
         other => other,

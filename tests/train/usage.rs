@@ -189,6 +189,16 @@ fn a_run_that_diverges_says_how_to_go_on() {
         out.display()
     );
     assert!(text.contains(&want) && text.ends_with(" --set optimizer.clip=1\n"), "{text}");
+    // A run with a time limit refuses another schedule when it is resumed.
+    let timed = folder.path().join("timed");
+    let (output, text) =
+        finish(command(folder.path(), &timed, &["--minutes", "1", "--set", "schedule.peak=1e30"]));
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let end = text.split("start another one with\n").nth(1).unwrap_or_default();
+    assert!(
+        end.starts_with("  --set schedule.kind=linear --set schedule.peak=") && !text.contains("--resume"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -58,6 +58,9 @@ pub enum Error {
         message: String,
         /// The settings that help, each as `name=value`.
         settings: Vec<String>,
+        /// Whether this run can go on with them; one with a time limit plans its learning rate
+        /// itself, so that another one must be started.
+        resumable: bool,
     },
     /// An error of another library.
     #[error(transparent)]

@@ -264,13 +264,16 @@ impl Run<'_> {
             Some(format!("loss or gradient is no longer a number (loss {})", report.loss))
         };
         let Some(why) = why else { return Ok(()) };
-        let peak = self.schedule().peak(self.config.model.d_model);
+        let resumable = self.config.minutes.is_none();
+        // What a time limit makes of the schedule in the configuration is planned anew.
+        let schedule = if resumable { self.schedule() } else { self.config.schedule };
+        let peak = schedule.peak(self.config.model.d_model);
         let message = format!(
             "{why} at step {step}; the model in {} and the last checkpoint are from before. What helps most is a lower \
              learning rate, then a longer warm-up, then clipping",
             self.folder.out.display()
         );
-        let kind = match self.schedule().kind {
+        let kind = match schedule.kind {
             ScheduleKind::Linear => "linear",
             ScheduleKind::Constant => "constant",
             _ => "inverse-sqrt",
@@ -278,10 +281,10 @@ impl Run<'_> {
         let settings = vec![
             format!("schedule.kind={kind}"),
             format!("schedule.peak={}", (peak / 2.0) as f32),
-            format!("schedule.warmup={}", 2 * self.schedule().warmup.max(500)),
+            format!("schedule.warmup={}", 2 * schedule.warmup.max(500)),
             "optimizer.clip=1".into(),
         ];
-        Err(Error::Diverged { message, settings })
+        Err(Error::Diverged { message, settings, resumable })
     }
 
     /// In a run with a time limit, estimates the number of steps.
