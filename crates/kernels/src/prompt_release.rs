@@ -34,7 +34,10 @@ impl PromptRelease {
             let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
             if active.0 == 0 {
                 active.1 = delay();
-                set_delay(0);
+                // A negative value, by the user's wish, means that memory is never returned.
+                if active.1 > 0 {
+                    set_delay(0);
+                }
             }
             active.0 += 1;
         }

@@ -162,19 +162,28 @@ impl GenerationConfig {
         // which a file has from an author who chose another end token.
         let ends: Option<OneOrMore> = keys.get("eos_token_id")?;
         if let Some(other) = ends.iter().flat_map(OneOrMore::ids).find(|&&id| id != eos) {
-            let message = format!("{other} is not the end token of the vocabulary, {eos}: not supported");
+            let message = format!(
+                "token {other} is listed, but the end token of the vocabulary is {eos}; other end tokens are not supported"
+            );
             return Err(keys.wrong("eos_token_id", message));
         }
         for (setting, neutral) in UNSUPPORTED {
             if let Some(value) = keys.get::<Value>(setting)?.filter(|value| !is_neutral(value, *neutral)) {
                 let accepted = neutral.map_or("null".to_owned(), |neutral| neutral.to_string());
+                let value: String = value.to_string().chars().take(60).collect();
                 return Err(keys.wrong(setting, format!("{value} is not supported; only {accepted} is")));
             }
         }
         if generation.bad_words_ids.iter().flatten().any(Vec::is_empty) {
             return Err(keys.wrong("bad_words_ids", "a sequence is empty; each needs an id"));
         }
-        if let Some(ids) = keys.get::<Vec<u32>>("suppress_tokens")? {
+        if let Some(ids) = keys.get::<Vec<u32>>("suppress_tokens")?.filter(|ids| !ids.is_empty()) {
+            if ids.contains(&eos) {
+                return Err(keys.wrong(
+                    "suppress_tokens",
+                    format!("{eos} is the end token, which cannot be suppressed"),
+                ));
+            }
             generation.bad_words_ids.get_or_insert_default().extend(ids.into_iter().map(|id| vec![id]));
         }
         Ok(generation)
@@ -274,14 +283,18 @@ mod tests {
         assert_eq!(suppressed.bad_words_ids, Some(vec![vec![7, 8], vec![3], vec![5]]));
         for (setting, message) in [
             (r#""num_beam_groups": 2"#, "num_beam_groups: 2 is not supported; only 1 is"),
+            (
+                r#""suppress_tokens": [3, 7]"#,
+                "suppress_tokens: 7 is the end token, which cannot be suppressed",
+            ),
             (r#""begin_suppress_tokens": [3]"#, "begin_suppress_tokens: [3] is not supported; only null is"),
             (
                 r#""eos_token_id": 3"#,
-                "eos_token_id: 3 is not the end token of the vocabulary, 7: not supported",
+                "eos_token_id: token 3 is listed, but the end token of the vocabulary is 7; other end tokens are not supported",
             ),
             (
                 r#""eos_token_id": [7, 9]"#,
-                "eos_token_id: 9 is not the end token of the vocabulary, 7: not supported",
+                "eos_token_id: token 9 is listed, but the end token of the vocabulary is 7; other end tokens are not supported",
             ),
             (r#""diversity_penalty": "x""#, "diversity_penalty: \"x\" is not supported; only 0 is"),
         ] {

@@ -337,7 +337,7 @@ mod tests {
         let file = folder.path().join("state.ckpt");
         let vectors = [&[1.0f32][..]; 3];
         let mut random = 0x9E37_79B9_7F4A_7C15_u64;
-        for n in 0..1_000 {
+        for n in 0..50 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(n);
             let score = random as f64 / u64::MAX as f64;
             let mut written = state(12, &[]);
