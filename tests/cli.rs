@@ -137,7 +137,16 @@ fn the_workload_of_a_benchmark_can_be_chosen() {
         assert_eq!(result.code, 0, "{kind:?}: {}", result.err);
         let report: serde_json::Value = serde_json::from_str(&result.out).unwrap();
         assert!(report["target_tokens_per_s"].as_f64().unwrap() > 0.0, "{kind:?}: {report}");
+        assert_eq!([&report["sentences"], &report["tokens"], &report["vocabulary"]], [3, 4, 30], "{kind:?}");
     }
+}
+
+#[test]
+fn a_batch_of_a_benchmark_has_a_limit() {
+    let sizes = ["bench", "train", "--preset", "tiny", "--sentences", "100000", "--tokens", "100000"];
+    let result = run(Path::new("."), &sizes);
+    assert_eq!(result.code, 1);
+    assert!(result.err.contains("a batch has at most 10000000 tokens"), "{}", result.err);
 }
 
 #[test]

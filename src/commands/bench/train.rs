@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// The presets to measure.
 const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Small, Preset::Base, Preset::Student];
 
+/// The maximum number of tokens of a batch on either side.
+const MOST_TOKENS: usize = 10_000_000;
+
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Model size
@@ -73,6 +76,10 @@ struct Report {
     target_tokens_per_s: f64,
     gflops: f64,
     peak_rss_mb: u64,
+    /// The size of the batch and of the vocabulary.
+    sentences: usize,
+    tokens: usize,
+    vocabulary: usize,
     /// The share of the replicas' time spent in GEMM.
     matmul_share: f64,
     isa: &'static str,
@@ -199,6 +206,11 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
     let isa = Isa::from_env()?;
     let preset = arguments.preset;
     let (words, sentences, length) = workload(arguments);
+    if sentences.saturating_mul(length) > MOST_TOKENS {
+        let message =
+            format!("{sentences} sentences of {length} tokens: a batch has at most {MOST_TOKENS} tokens");
+        return Err(message.into());
+    }
     // The peer draws from all its words and uses dropout 0.1 throughout its layers; our padding
     // token is one more word.
     let config = ModelConfig {
@@ -240,6 +252,9 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
             target_tokens_per_s: round(tokens as f64 / seconds, 0),
             gflops: round(flops / seconds / 1e9, 1),
             peak_rss_mb: peak_rss_mb(),
+            sentences,
+            tokens: length,
+            vocabulary: words,
             matmul_share: round(measured.gemm_time.as_secs_f64() / measured.busy.as_secs_f64(), 3),
             isa: isa.name(),
             ranks: communicator.size(),

@@ -70,6 +70,11 @@ struct Report {
     threads: usize,
     target_tokens_per_s: f64,
     peak_rss_mb: u64,
+    sentences: usize,
+    /// The tokens of every translation.
+    tokens: usize,
+    /// The number of words that are scored.
+    vocabulary: usize,
     /// Multiply-adds with weights per second, in billions.
     gmacs: f64,
     /// The same for a small GEMM that stays in the L1 cache, on all cores.
@@ -179,6 +184,9 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         threads,
         target_tokens_per_s: (tokens as f64 / seconds).round(),
         peak_rss_mb: peak_rss_mb(),
+        sentences: sources.len(),
+        tokens: length,
+        vocabulary: engine.model().config().output_words(),
         gmacs: round(macs / seconds / 1e9),
         peak_gmacs: round(regard::decode::peak_speed(engine.dtype(), isa, threads) / 1e9),
         isa: isa.name(),
@@ -223,7 +231,7 @@ fn like_the_peer(parameter: &Parameter) -> Parameter {
     parameter
 }
 
-/// Sentences of random words: of so many, or of 10 to 29.
+/// Sentences of random words, each of `tokens` words, or of 10 to 29.
 fn sources(words: Range<u32>, count: usize, tokens: Option<usize>) -> Vec<Vec<u32>> {
     let key = Key::new(2);
     let sentence = |i: usize| {
