@@ -153,6 +153,8 @@ class Transformers:
         if run.returncode == 1:
             raise self.options.refused(run.stderr)
         answers = [json.loads(line) for line in run.stdout.splitlines()]
+        if all("guard" in answer for answer in answers):
+            raise self.options.refused("every line was translated again by the guard, so that there is nothing to compare")
         # The guard translates a line again with other settings, which `transformers` does not do.
         return [None if "guard" in answer else answer["translations"][0]["text"] for answer in answers]
 

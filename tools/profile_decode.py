@@ -13,7 +13,7 @@ import argparse, json, os, pathlib, re, subprocess, tempfile, time
 from alternate import BINARY, append, append_option, check_binary, cpu, regard_version
 
 CASES = ["base-int8-4-32", "base-int8-1-32", "base-f32-4-32", "tiny-int8-4-32", "base-int8-4-1", "base-int8-1-1"]
-AT_THE_START = r"regard_random|__cos|__sin|__ieee754_log|\blog@|logf?\b|rintf|::fill\b|::pack\b|Panels::column|quantize_rows|page|memcg|folio|lruvec|mmap|unmap"
+AT_THE_START = r"regard_random|__cos|__sin|__ieee754_log|\blog@|logf?\b|rintf|::fill\b|::pack\b|Panels::column|quantize_rows"
 # The first that matches.
 KINDS = {
     "waiting": r"team::|futex|yield|spin_loop|barrier|schedule|idle",
