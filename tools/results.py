@@ -169,15 +169,15 @@ def train(stored, machine):
 
 
 def presets(stored, *machines):
-    """Expectations for a training run: speed and memory of each preset."""
+    """Expectations for a training run: speed of each preset, and its memory on the last machine."""
     shapes = {"tiny": "128, 4, 4 + 4, 256", "small": "512, 4, 6 + 6, 1024", "base": "512, 8, 6 + 6, 2048", "student": "256, 8, 6 + 2, 1536"}
     rows = []
     for preset, shape in shapes.items():
         full = [stored[m].get(f"train/{preset}") for m in machines]
-        step = [stored[m].get(f"step/{preset}-f32") for m in machines]
+        step = [stored[m].get(f"step/{preset}-f32") or stored[m].get(f"step/{preset}-bf16") for m in machines]
         speeds = [f["regard_tokens_per_s"] if f else s["target_tokens_per_s"] if s else None for f, s in zip(full, step)]
         memory = [f["regard_peak_mb"] if f else s["peak_rss_mb"] for f, s in zip(full, step) if f or s]
-        rows.append([preset, shape, *map(number, speeds), f"{number(max(memory))} MB"])
+        rows.append([preset, shape, *map(number, speeds), f"{number(memory[-1])} MB"])
     return table(["preset", "width, heads, layers, feed-forward", *(MACHINES[m] for m in machines), "memory"], rows)
 
 
