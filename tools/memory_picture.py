@@ -13,16 +13,19 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "docs/results/zen4-avx512-vnni-bf16.jsonl"
+RESULTS = ROOT / "docs/results"
 PICTURE = ROOT / "docs/memory.svg"
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 640, 300, 56, 16, 130, 44
 # Readable on white and on black.
-SERIES = [("training", "reliability/soak-training", "#2f7fd0"), ("serving", "reliability/soak-serving", "#c0562b")]
+SERIES = [
+    ("training", "zen5-avx512-vnni-bf16", "reliability/soak-training", "#2f7fd0"),
+    ("serving", "zen4-avx512-vnni-bf16", "reliability/soak-serving", "#c0562b"),
+]  # fmt: skip
 GREY = "#808080"
 
 
 def drawn(stored):
-    most = max(max(stored[name]["memory_mb"]) for _, name, _ in SERIES)
+    most = max(max(stored[label]["memory_mb"]) for label, *_ in SERIES)
     top = -(-most // 100) * 100
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     x = lambda share: round(LEFT + share * (right - LEFT), 1)
@@ -32,14 +35,15 @@ def drawn(stored):
     for value in range(0, top + 1, 100):
         text += f'<path d="M{LEFT} {y(value)}H{right}" stroke="{GREY}" stroke-opacity="0.3"/>'
         text += f'<text x="{LEFT - 8}" y="{y(value) + 4}" text-anchor="end" fill="{GREY}">{value}</text>\n'
-    minutes = max(stored[name]["seconds"] for _, name, _ in SERIES) / 60
+    minutes = max(stored[label]["seconds"] for label, *_ in SERIES) / 60
     for minute in range(0, int(minutes) + 1, 5):
         text += f'<text x="{x(minute / minutes)}" y="{bottom + 18}" text-anchor="middle" fill="{GREY}">{minute}</text>\n'
     text += f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle" fill="{GREY}">minutes</text>\n'
     text += f'<text x="14" y="{(TOP + bottom) / 2}" text-anchor="middle" fill="{GREY}" transform="rotate(-90 14 {(TOP + bottom) / 2})">MB</text>\n'
-    for label, name, colour in SERIES:
-        values, share = stored[name]["memory_mb"], stored[name]["seconds"] / 60 / minutes
-        points = " ".join(f"{x(share * i / (len(values) - 1))},{y(value)}" for i, value in enumerate(values))
+    for label, _, _, colour in SERIES:
+        values, begin, end = stored[label]["memory_mb"], stored[label].get("first_second", 0), stored[label]["seconds"]
+        at = lambda i: (begin + (end - begin) * i / (len(values) - 1)) / 60 / minutes
+        points = " ".join(f"{x(at(i))},{y(value)}" for i, value in enumerate(values))
         text += f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
         text += f'<text x="{right + 8}" y="{y(values[-1]) + 4}" fill="{colour}">{label}, {values[-1]} MB</text>\n'
     return text + "</svg>\n"
@@ -49,7 +53,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    stored = {entry.get("id"): entry for entry in map(json.loads, RESULTS.read_text().splitlines())}
+    stored = {}
+    for label, machine, name, _ in SERIES:
+        lines = map(json.loads, (RESULTS / f"{machine}.jsonl").read_text().splitlines())
+        stored[label] = [line for line in lines if line.get("id") == name][-1]
     picture = drawn(stored)
     if not arguments.check:
         PICTURE.write_text(picture)
