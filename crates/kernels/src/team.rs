@@ -161,8 +161,8 @@ impl Team {
         // Their threads take pieces even if they are not admitted, so a late look does no harm.
         if self.shared.guests.load(Ordering::Relaxed) > self.guests.len() {
             let mut joined = lock(&self.shared.joined);
-            let room = MAX_THREADS.saturating_sub(self.size()).min(joined.len());
-            self.guests.extend(joined.drain(..room));
+            let free = MAX_THREADS.saturating_sub(self.size()).min(joined.len());
+            self.guests.extend(joined.drain(..free));
         }
     }
 

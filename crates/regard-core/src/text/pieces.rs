@@ -10,13 +10,15 @@ pub struct Pieces {
     text: String,
     /// Where the text of each id ends; that of the next begins there.
     ends: Vec<u32>,
-    /// The ids at the places that their texts are hashed to, or after them; a power of two, of
-    /// which at most two thirds are used. [`FREE`] at the others.
-    places: Vec<u32>,
+    /// A hash table with open addressing: the id of a piece is in the slot that its text is hashed
+    /// to, or in one after it. The number of slots is a power of two, of which at most two thirds
+    /// are used.
+    slots: Vec<u32>,
     hasher: RandomState,
 }
 
-const FREE: u32 = u32::MAX;
+/// A slot without an id.
+const EMPTY: u32 = u32::MAX;
 
 impl Pieces {
     /// The number of ids.
@@ -33,7 +35,7 @@ impl Pieces {
 
     /// The id of a piece; of several, the last.
     pub fn id(&self, piece: &str) -> Option<u32> {
-        Some(self.places[self.place(piece)]).filter(|&id| id != FREE)
+        Some(self.slots[self.slot(piece)]).filter(|&id| id != EMPTY)
     }
 
     /// The pieces of all ids, with `""` for an id without a piece.
@@ -51,11 +53,11 @@ impl Pieces {
         start as usize..self.ends[id as usize] as usize
     }
 
-    /// The place of a piece, or the free one where it would be.
-    fn place(&self, piece: &str) -> usize {
-        let last = self.places.len() - 1;
+    /// The slot of a piece, or the empty one where it would be.
+    fn slot(&self, piece: &str) -> usize {
+        let last = self.slots.len() - 1;
         let mut at = self.hasher.hash_one(piece) as usize & last;
-        while self.places[at] != FREE && self.get(self.places[at]) != Some(piece) {
+        while self.slots[at] != EMPTY && self.get(self.slots[at]) != Some(piece) {
             at = (at + 1) & last;
         }
         at
@@ -75,12 +77,12 @@ impl<S: AsRef<str>> FromIterator<S> for Pieces {
         }
         text.shrink_to_fit();
         ends.shrink_to_fit();
-        let places = vec![FREE; (ends.len() * 3 / 2 + 1).next_power_of_two()];
-        let mut pieces = Pieces { text, ends, places, hasher: RandomState::new() };
+        let slots = vec![EMPTY; (ends.len() * 3 / 2 + 1).next_power_of_two()];
+        let mut pieces = Pieces { text, ends, slots, hasher: RandomState::new() };
         for id in 0..pieces.len() as u32 {
             if let Some(piece) = pieces.get(id) {
-                let place = pieces.place(piece);
-                pieces.places[place] = id;
+                let slot = pieces.slot(piece);
+                pieces.slots[slot] = id;
             }
         }
         pieces
