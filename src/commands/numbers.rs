@@ -120,7 +120,9 @@ mod tests {
     fn acceptable(argument: &Arg) -> String {
         let default = argument.get_default_values().first().and_then(|value| value.to_str());
         let possible = argument.get_possible_values();
-        let value = default.or_else(|| possible.first().map(|value| value.get_name())).unwrap_or("1");
+        // A vocabulary has an end token and a word.
+        let usual = if argument.get_id() == "vocabulary" { "2" } else { "1" };
+        let value = default.or_else(|| possible.first().map(|value| value.get_name())).unwrap_or(usual);
         value.to_owned()
     }
 
