@@ -116,7 +116,10 @@ fn wrong_usage_is_status_2_and_says_what_is_accepted() {
         (&["tokenize", "--model", "m", "--train", "a", "--out", "t.json"], "cannot be used with"),
         (&["completions", "tcsh"], "bash, elvish, fish, powershell, zsh"),
         (&["bench", "translate", "--model", "m", "--vocabulary", "9"], "cannot be used with"),
-        (&["bench", "train", "--preset", "tiny", "--tokens", "0"], "0 is not in 1..=100000"),
+        (
+            &["bench", "train", "--preset", "tiny", "--tokens", "0"],
+            "a whole number from 1 to 100000 is needed",
+        ),
         (&["man", "scor"], "scor: no such command of regard; accepted: "),
         (&["man", "bench", "test"], "test: no such command of bench; accepted: train"),
     ] {

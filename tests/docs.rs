@@ -177,6 +177,7 @@ fn settings(help: &str) -> BTreeSet<String> {
 /// What is wrong in a document's commands, and how many it has.
 fn check(name: &str, document: &str, helps: &mut Helps) -> (Vec<String>, usize) {
     let (mut faults, mut count) = (Vec::new(), 0);
+    let train = ["train".to_owned()];
     let spans = code_spans(document).into_iter().filter(|(_, text)| text.starts_with("regard "));
     for (line, text) in code_lines(document).into_iter().chain(spans) {
         'commands: for words in shell_commands(&text) {
@@ -195,8 +196,10 @@ fn check(name: &str, document: &str, helps: &mut Helps) -> (Vec<String>, usize) 
                     break;
                 }
             }
-            let help = helps.of(&path);
-            let (known, settings) = (flags(help), settings(help));
+            // The settings of `distill` are those of `train`.
+            let trains = path == ["distill"];
+            let settings = settings(helps.of(if trains { &train } else { &path }));
+            let known = flags(helps.of(&path));
             for pair in words.windows(2).filter(|pair| pair[0] == "--set") {
                 let setting = pair[1].split('=').next().and_then(|key| key.split('.').next_back());
                 if !setting.is_some_and(|setting| settings.contains(setting)) {

@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     /// Size of the student and its training recipe
     #[arg(long, value_parser = presets::one_of(&Preset::ALL), default_value = "student")]
     preset: Preset,
-    /// Change one setting of the training; may be repeated
+    /// Change one setting of the training, of those that `regard train --help` lists; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Train the student for about N minutes
