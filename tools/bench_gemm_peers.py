@@ -7,12 +7,13 @@ table of GMAC/s and of the ratio to the fastest of the others.
     (cd tools/peers/gemm && cargo build --release)
     python3 tools/bench_gemm_peers.py [--rounds 5] [--append FILE]
 
-Both matrices of a product are unpacked, as in training. NumPy's wheels contain OpenBLAS."""
-import argparse, json, os, pathlib, statistics, subprocess, sys, time
+Both matrices are unpacked, as in training. NumPy's wheels contain OpenBLAS."""
+import argparse, json, os, pathlib, statistics, subprocess, sys, time, tomllib
 
 from alternate import append, append_option, cpu
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "peers/gemm/target/release/gemm-peers"
+PEERS = pathlib.Path(__file__).resolve().parent / "peers/gemm"
+PROGRAM, LOCK = PEERS / "target/release/gemm-peers", PEERS / "Cargo.lock"
 CRATES = {"regard": "Regard", "gemm": "gemm", "private_gemm": "private-gemm-x86"}
 
 
@@ -62,12 +63,14 @@ def main():
         cells = [statistics.median(lines[at][name] for lines in rounds) for name in names]
         ratio = statistics.median(lines[at]["regard"] / max(lines[at][name] for name in names[1:]) for lines in rounds)
         rows.append([shape["shape"], f"{shape['m']:,} × {shape['n']:,} × {shape['k']:,}", *(f"{cell:.0f}" for cell in cells), f"{ratio:.2f}×"])
-    columns = ["product", "m × n × k", *CRATES.values(), "OpenBLAS", "ratio"]
+    columns = ["matmul", "m × n × k", *CRATES.values(), "OpenBLAS", "ratio"]
     for line in [columns, *rows]:
         print(" | ".join(line))
     import numpy
 
-    versions = {"faer with gemm": "0.20.2", "faer with private-gemm-x86": "0.24.4", "numpy": numpy.__version__}
+    # faer 0.20 multiplies with the older of the two versions of gemm in the list.
+    lock = tomllib.loads(LOCK.read_text())
+    versions = {p["name"]: p["version"] for p in reversed(lock["package"]) if p["name"] in ("gemm", "private-gemm-x86")} | {"numpy": numpy.__version__}
     append(options.append, [{"id": "gemm/peers", "columns": columns, "rows": rows}], options.rounds, versions, f"{cpu()}, one core")
 
 
