@@ -99,7 +99,7 @@ def corpus(pairs):
         return first, again
 
 
-def slope(points):
+def exponent(points):
     """The exponent of the power law that fits best."""
     logs = [(math.log(x), math.log(y)) for x, y in points]
     mx, my = (sum(values) / len(logs) for values in zip(*logs))
@@ -112,9 +112,9 @@ def figure(x):
 
 def row(name, xs, times, unit, memory, theory):
     scaled = {"s": 1, "ms": 1e3, "µs": 1e6}[unit]
-    last = slope(list(zip(xs, times))[-2:])
-    cells = [name, ", ".join(figure(x) for x in xs), f"{', '.join(figure(t * scaled) for t in times)} {unit}", f"{slope(list(zip(xs, times))):.2f}", f"{last:.2f}",
-             ", ".join(figure(m) for m in memory), f"{slope(list(zip(xs, memory))):.2f}", theory]
+    last = exponent(list(zip(xs, times))[-2:])
+    cells = [name, ", ".join(figure(x) for x in xs), f"{', '.join(figure(t * scaled) for t in times)} {unit}", f"{exponent(list(zip(xs, times))):.2f}", f"{last:.2f}",
+             ", ".join(figure(m) for m in memory), f"{exponent(list(zip(xs, memory))):.2f}", theory]
     print(" | ".join(cells), flush=True)
     return cells
 

@@ -118,13 +118,13 @@ class Disk:
             content = self.content(path)
             content[0] = content[0][: operation[2]].ljust(operation[2], b"\0")
         elif kind == "write":
-            content, place = self.content(path), self.at.get((path, operation[2]))
-            place = len(content[0]) if place is None else place
-            content[0] = content[0][:place].ljust(place, b"\0") + operation[3] + content[0][place + len(operation[3]) :]
-            self.at[(path, operation[2])] = place + len(operation[3])
+            content, offset = self.content(path), self.at.get((path, operation[2]))
+            offset = len(content[0]) if offset is None else offset
+            content[0] = content[0][:offset].ljust(offset, b"\0") + operation[3] + content[0][offset + len(operation[3]) :]
+            self.at[(path, operation[2])] = offset + len(operation[3])
         elif kind == "pwrite":
-            content, place = self.content(path), operation[3]
-            content[0] = content[0][:place].ljust(place, b"\0") + operation[2] + content[0][place + len(operation[2]) :]
+            content, offset = self.content(path), operation[3]
+            content[0] = content[0][:offset].ljust(offset, b"\0") + operation[2] + content[0][offset + len(operation[2]) :]
         elif kind == "seek":
             self.at[(path, operation[2])] = operation[3]
         elif kind == "close":

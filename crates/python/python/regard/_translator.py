@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Path = Union[str, "os.PathLike[str]"]
-#: Terms and their translations, ``"="`` for a term that stays as it is; or a file with a term, a tab and its
+#: Terms and their translations, ``"="`` for a term that stays unchanged; or a file with a term, a tab and its
 #: translation on each line.
 Glossary = Union[Path, Mapping[str, str]]
 
@@ -311,7 +311,7 @@ class Translator:
         :param nbest: Number of translations; the best has the others as ``alternatives``.
         :param alignment: Whether translations have their word ``alignment``.
         :param no_split: Translate each line as a whole and leave the model's output unchanged.
-        :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
+        :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term unchanged. A sentence
             whose translation lacks one is searched again for translations that have it.
         :param glossary_method: ``constrain`` for that, ``annotate`` for a model of ``regard.train(…, terms=…)``, which
             reads the terms; ``auto``, the default, does what the model can.
@@ -360,7 +360,7 @@ class Translator:
         :param out: The translated file, which appears when it is complete.
         :param format: Format of the document [default: by the ending of its name].
         :param only_empty: Translate only the messages that have no translation yet (po, xliff).
-        :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
+        :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term unchanged. A sentence
             whose translation lacks one is searched again for translations that have it.
         :param glossary_method: ``constrain`` for that, ``annotate`` for a model of ``regard.train(…, terms=…)``, which
             reads the terms; ``auto``, the default, does what the model can.

@@ -65,8 +65,8 @@ fn rate_too_high(steps: &[&StepRecord]) -> Option<Verdict> {
         text: format!(
             "The learning rate is too high: the training loss has risen from {least:.2} (around step {at}) to {last:.2}."
         ),
-        advice: "Resume with a lower schedule.peak, half of it (with a time limit: start again with it), or start again \
-                 with a longer schedule.warmup; optimizer.clip=1 helps against single bad steps.",
+        advice: "Halve schedule.peak and resume (a run with a time limit must be started again), or start again with a \
+                 longer schedule.warmup; optimizer.clip=1 helps against single bad steps.",
     })
 }
 

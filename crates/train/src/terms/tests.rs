@@ -61,7 +61,7 @@ fn words_have_their_translations_behind_them() {
     for i in 0..all.pairs.len() {
         let Some(ids) = all.of(i, 7 + i as u64) else { continue };
         let (found, rest) = all.taken_apart(&ids);
-        assert_eq!(rest, all.pairs[i].0, "the sentence itself stays as it is");
+        assert_eq!(rest, all.pairs[i].0, "the sentence itself is unchanged");
         let target = all.terms.tokenizers.target().decode(&all.pairs[i].1).to_lowercase();
         for (term, translation) in &found {
             assert!(target.contains(&translation.to_lowercase()), "{term} = {translation}: {target}");

@@ -6,7 +6,7 @@ use faer_with_private_gemm as with_private_gemm;
 use regard_kernels::{Accumulate, Isa, Mat, MatMut, matmul};
 use std::time::Instant;
 
-/// What a product is, and its `m`, `n` and `k`. Micro-batches have about 1,024 tokens; a batch of
+/// What a matmul is for, and its `m`, `n` and `k`. Micro-batches have about 1,024 tokens; a batch of
 /// 32 sentences and a beam of 4 has 128 rows.
 const SHAPES: [(&str, usize, usize, usize); 10] = [
     ("tiny, projection", 1024, 128, 128),
@@ -42,10 +42,10 @@ fn main() {
             let (replace, one_thread) = (with_private_gemm::Accum::Replace, with_private_gemm::Par::Seq);
             with_private_gemm::linalg::matmul::matmul(c, replace, a, b, 1.0, one_thread);
         });
-        for product in [second, third] {
-            let differences = first.iter().zip(&product).map(|(a, b)| (a - b).abs());
+        for other in [second, third] {
+            let differences = first.iter().zip(&other).map(|(a, b)| (a - b).abs());
             assert!(
-                product.iter().all(|x| x.is_finite()) && differences.fold(0.0, f32::max) < 1e-3,
+                other.iter().all(|x| x.is_finite()) && differences.fold(0.0, f32::max) < 1e-3,
                 "{name}"
             );
         }
@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// GMAC/s of a product that `multiply` writes, and what it wrote.
+/// GMAC/s of the matmul in `multiply`, and the matrix that it wrote.
 fn speed(
     (m, n, k): (usize, usize, usize),
     c: &mut [f32],
